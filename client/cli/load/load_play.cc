@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/load/load_play.h"
 
-#include <sched.h>
-#include <sys/resource.h>
-
 #include <csignal>
 #include <memory>
 #include <optional>
 
+#include "client/cli/load/cost_meter.h"
 #include "client/cli/load/live_view.h"
 #include "client/load/results/batches.h"
 #include "client/load/results/request_log.h"
@@ -21,21 +19,6 @@ constexpr size_t kBatchesForConfidence = 10;
 
 volatile std::sig_atomic_t ctrl_c = 0;
 struct sigaction action_before {};
-
-double CpuSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-int Processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-}
 
 // Whether latency is known well enough: its highest percentile that batches tell, or its mean.
 bool IsConfident(const Recorder& recorder, absl::Duration window, double percent) {
@@ -67,7 +50,7 @@ LoadResult PlayLoad(const LoadSetup& setup, const LoadPlan& plan, const Target& 
                     std::ostream* jsonl, Io& io) {
   SteadyClock clock;
   const absl::Time origin = absl::Now();
-  const double cpu_before_s = CpuSeconds();
+  const CostMeter meter;
   std::unique_ptr<RequestLog> log;
   if (jsonl != nullptr) log = std::make_unique<RequestLog>(*jsonl, origin, plan.warmup);
   const auto observe = [&log](const CallTimes& times, const CallResult& result) {
@@ -97,9 +80,7 @@ LoadResult PlayLoad(const LoadSetup& setup, const LoadPlan& plan, const Target& 
           .start = origin + plan.warmup,
           .summary = recorder.Summarize(clock.Now()),
           .detail = recorder.Detail(),
-          .cost = {.cpu_s = CpuSeconds() - cpu_before_s,
-                   .wall_s = absl::ToDoubleSeconds(clock.Now()),
-                   .processors = Processors()}};
+          .cost = meter.Cost(clock.Now())};
 }
 
 }  // namespace attendant::client

@@ -96,7 +96,10 @@ ReportJson ConfidenceToJson(const BatchFigures& figures) {
 ReportJson ClientToJson(const LoadResult& result) {
   const ClientCost& cost = result.cost;
   const std::string bottleneck = ClientBottleneck(result);
-  ReportJson json{{"cpu_s", cost.cpu_s}, {"wall_s", cost.wall_s}, {"processors", cost.processors}};
+  ReportJson json{{"cpu_s", cost.cpu_s},
+                  {"busiest_thread_s", cost.busiest_thread_s},
+                  {"wall_s", cost.wall_s},
+                  {"processors", cost.processors}};
   json["bottleneck"] = bottleneck.empty() ? ReportJson(nullptr) : ReportJson(bottleneck);
   return json;
 }

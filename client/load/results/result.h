@@ -20,7 +20,8 @@ struct LoadDescription {
 
 // The load generator's own use of the machine, from the first request to the last answer.
 struct ClientCost {
-  double cpu_s = 0;
+  double cpu_s = 0;             // of all threads
+  double busiest_thread_s = 0;  // of the one that took the most
   double wall_s = 0;
   int processors = 1;  // that it may use
 };
@@ -36,7 +37,9 @@ struct LoadResult {
 // Why the figures say more about the load generator than about the server; empty when they do not:
 //   open loop   the 99th percentile of the send lag is above 1 ms, and above a tenth of that of the
 //               response time of the answered requests
-//   both loops  the generator has taken 90 % of its processors' time, in a second or more
+//   both loops  one of its threads was busy for 90 % of the time, or all of them for 90 % of that
+//   of
+//               its processors, in a second or more
 std::string ClientBottleneck(const LoadResult& result);
 
 }  // namespace attendant::client

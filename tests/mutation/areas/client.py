@@ -159,6 +159,7 @@ MUTANTS = {
     ],
     "client/load/results/result.cc": [
         ("lag > kNegligibleLag", "true"),
+        ("cost.busiest_thread_s > kBusyShare * cost.wall_s", "false"),
     ],
     "client/load/results/hdr_log.cc": [
         ("if (zeros > 0) AppendZigZag(-zeros, out);", ""),

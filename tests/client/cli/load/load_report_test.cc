@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "client/cli/load/cost_meter.h"
 #include "client/cli/load/live_view.h"
 
 namespace attendant::client {
@@ -85,6 +86,22 @@ TEST_F(LoadReportTest, TableTellsEverything) {
 TEST_F(LoadReportTest, WarnsWhenTheClientWasTheBottleneck) {
   result_.summary.send_lag.p99 = absl::Milliseconds(5);
   EXPECT_THAT(FormatReport(result_), HasSubstr("warning      the client was the bottleneck: 1 %"));
+}
+
+TEST_F(LoadReportTest, AFullThreadIsABottleneckOnManyProcessors) {
+  result_.cost = {.cpu_s = 10, .busiest_thread_s = 8.5, .wall_s = 10, .processors = 16};
+  EXPECT_EQ(ClientBottleneck(result_), "");
+  result_.cost.busiest_thread_s = 9.5;
+  EXPECT_THAT(ClientBottleneck(result_),
+              HasSubstr("a thread of the load generator was busy for 95 %"));
+}
+
+TEST(CostMeterTest, KnowsTheBusiestThread) {
+  const CostMeter meter;
+  ClientCost cost;
+  while ((cost = meter.Cost(absl::Seconds(1))).busiest_thread_s == 0) {
+  }
+  EXPECT_LE(cost.busiest_thread_s, cost.cpu_s + 0.02);  // it counts ticks of 10 ms
 }
 
 TEST_F(LoadReportTest, ASweepWarnsOfEachLoadThatTheClientSpoilt) {

@@ -28,13 +28,13 @@ void SteadyClock::SleepUntil(absl::Duration time) {
 Driver::Driver(const LoadPlan& plan, Caller& caller, LoadClock& clock, Recorder& recorder)
     : plan_(plan), caller_(caller), clock_(clock), recorder_(recorder) {}
 
-void Driver::Run(const std::function<bool()>& go_on) {
+void Driver::Run(const std::function<Course()>& course) {
   if (plan_.open_loop()) {
-    RunOpenLoop(go_on);
+    RunOpenLoop(course);
   } else {
-    RunClosedLoop(go_on);
+    RunClosedLoop(course);
   }
-  Drain(go_on);
+  Drain(course);
 }
 
 int64_t Driver::outstanding() const {
@@ -79,7 +79,7 @@ void Driver::ResumeSlots() {
   for (int64_t slot : slots) SendNext(slot);
 }
 
-void Driver::RunClosedLoop(const std::function<bool()>& go_on) {
+void Driver::RunClosedLoop(const std::function<Course()>& course) {
   {
     absl::MutexLock lock(&mutex_);
     for (int64_t slot = 0; slot < plan_.max_outstanding; ++slot) paused_slots_.push_back(slot);
@@ -90,17 +90,17 @@ void Driver::RunClosedLoop(const std::function<bool()>& go_on) {
   };
   do {
     ResumeSlots();
-  } while (busy() && SleepUntil(std::min(clock_.Now() + kTick, plan_.end()), go_on) &&
+  } while (busy() && SleepUntil(std::min(clock_.Now() + kTick, plan_.end()), course) &&
            clock_.Now() < plan_.end());
 }
 
-void Driver::RunOpenLoop(const std::function<bool()>& go_on) {
+void Driver::RunOpenLoop(const std::function<Course()>& course) {
   const std::unique_ptr<Schedule> schedule =
       MakeSchedule(plan_.arrivals, plan_.requests_per_s, plan_.seed);
   // A request that is not sent takes its index with it: those of a trace keep their contents.
   int64_t index = 0;
   while (const std::optional<absl::Duration> intended = schedule->Next()) {
-    if (!SleepUntil(std::min(*intended, plan_.end()), go_on)) return;
+    if (!SleepUntil(std::min(*intended, plan_.end()), course)) return;
     bool send = false;
     {
       absl::MutexLock lock(&mutex_);
@@ -127,19 +127,24 @@ void Driver::SendIntended(int64_t index, absl::Duration intended) {
   });
 }
 
-bool Driver::SleepUntil(absl::Duration time, const std::function<bool()>& go_on) {
+bool Driver::GoesOn(Course course) {
+  if (course == Course::kFinish) recorder_.EndWindow(clock_.Now());
+  return course == Course::kGoOn;
+}
+
+bool Driver::SleepUntil(absl::Duration time, const std::function<Course()>& course) {
   while (true) {
     const absl::Duration now = clock_.Now();
     if (now >= time) break;
     clock_.SleepUntil(std::min(time, now + kTick));
-    if (!go_on()) return false;
+    if (!GoesOn(course())) return false;
   }
-  return go_on();
+  return GoesOn(course());
 }
 
-void Driver::Drain(const std::function<bool()>& go_on) {
+void Driver::Drain(const std::function<Course()>& course) {
   while (true) {
-    const bool interrupted = !go_on();
+    const bool interrupted = course() == Course::kInterrupt;
     if (interrupted) recorder_.Interrupt(clock_.Now());
     {
       absl::MutexLock lock(&mutex_);

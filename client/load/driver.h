@@ -31,6 +31,13 @@ struct LoadPlan {
   absl::Duration end() const { return warmup + duration; }
 };
 
+// How a load goes on.
+enum class Course {
+  kGoOn,
+  kFinish,     // sends no more requests, as at the end of the plan, and waits for those that run
+  kInterrupt,  // cancels the calls that run
+};
+
 // Plays a plan. The thread of Run sends the requests of an open loop; the threads of the Caller
 // send those of a closed loop.
 class Driver {
@@ -38,20 +45,22 @@ class Driver {
   // All must outlive the driver; `recorder` has the plan's window.
   Driver(const LoadPlan& plan, Caller& caller, LoadClock& clock, Recorder& recorder);
 
-  // Returns when the plan is done and every call has ended. Calls `go_on` on this thread at least
-  // ten times a second; when it returns false, from then on, Run cancels the calls that run. Call
-  // Run once.
-  void Run(const std::function<bool()>& go_on);
+  // Returns when the plan is done and every call has ended. Calls `course` on this thread at least
+  // ten times a second; what it returns but kGoOn, it returns from then on, or kInterrupt after
+  // kFinish. Call Run once.
+  void Run(const std::function<Course()>& course);
 
-  // Calls that were sent and have not ended. `go_on` may ask.
+  // Calls that were sent and have not ended. `course` may ask.
   int64_t outstanding() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  void RunClosedLoop(const std::function<bool()>& go_on);
-  void RunOpenLoop(const std::function<bool()>& go_on);
+  void RunClosedLoop(const std::function<Course()>& course);
+  void RunOpenLoop(const std::function<Course()>& course);
   void SendIntended(int64_t index, absl::Duration intended);
-  bool SleepUntil(absl::Duration time, const std::function<bool()>& go_on);
-  void Drain(const std::function<bool()>& go_on);
+  // Ends the window when the load is to finish.
+  bool GoesOn(Course course);
+  bool SleepUntil(absl::Duration time, const std::function<Course()>& course);
+  void Drain(const std::function<Course()>& course);
 
   // Takes one of max_requests for a request meant for `now`.
   bool TakeRequest(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

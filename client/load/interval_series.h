@@ -24,6 +24,9 @@ class IntervalSeries {
  public:
   static constexpr size_t kMaxIntervals = 240;
 
+  IntervalSeries() = default;
+  explicit IntervalSeries(absl::Duration length) : length_(length) {}
+
   // The interval that holds `time`, counted from the start of the series. REQUIRES: time >= 0.
   Interval& At(absl::Duration time);
 

@@ -108,6 +108,11 @@ void Recorder::AddServer(const Timings& timings) {
   server_sums_ = sums;
 }
 
+void Recorder::EndWindow(absl::Duration now) {
+  absl::MutexLock lock(&mutex_);
+  end_ = std::min(end_, now);
+}
+
 void Recorder::Interrupt(absl::Duration now) {
   absl::MutexLock lock(&mutex_);
   interrupted_ = true;
@@ -146,6 +151,19 @@ LoadSummary Recorder::Summarize(absl::Duration now) const {
 LoadDetail Recorder::Detail() const {
   absl::MutexLock lock(&mutex_);
   return detail_;
+}
+
+void Recorder::CopySeries(IntervalSeries& copy) const {
+  for (size_t index = 0;; ++index) {
+    absl::MutexLock lock(&mutex_);
+    const IntervalSeries& series = detail_.series;
+    if (copy.length() != series.length()) {  // neighbours have become one
+      copy = IntervalSeries(series.length());
+      index = 0;
+    }
+    if (index >= series.intervals().size()) return;
+    copy.At(static_cast<int64_t>(index) * series.length()) = series.intervals()[index];
+  }
 }
 
 }  // namespace attendant::client

@@ -75,6 +75,8 @@ class Recorder {
   void NotSent(absl::Duration intended) ABSL_LOCKS_EXCLUDED(mutex_);
   void Finished(const CallTimes& times, const CallResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Ends the window at `now`, if it is not over. Calls that run count when they finish.
+  void EndWindow(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the window at `now`. Calls that finish later count as cut off, and nowhere else.
   void Interrupt(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -82,6 +84,9 @@ class Recorder {
   // be no more.
   LoadSummary Summarize(absl::Duration now) const ABSL_LOCKS_EXCLUDED(mutex_);
   LoadDetail Detail() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Brings a copy of Detail().series up to date. Calls that finish meanwhile wait for the copy of
+  // one interval, not of all.
+  void CopySeries(IntervalSeries& copy) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   bool InWindow(absl::Duration time) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -3,34 +3,17 @@
 
 #include <csignal>
 #include <memory>
-#include <optional>
 
+#include "client/cli/load/confidence_watch.h"
 #include "client/cli/load/cost_meter.h"
 #include "client/cli/load/live_view.h"
-#include "client/load/results/batches.h"
 #include "client/load/results/request_log.h"
-#include "client/load/results/statistics.h"
 
 namespace attendant::client {
 namespace {
 
-constexpr absl::Duration kConfidenceInterval = absl::Seconds(1);
-constexpr size_t kBatchesForConfidence = 10;
-
 volatile std::sig_atomic_t ctrl_c = 0;
 struct sigaction action_before {};
-
-// Whether latency is known well enough: its highest percentile that batches tell, or its mean.
-bool IsConfident(const Recorder& recorder, absl::Duration window, double percent) {
-  const BatchFigures figures = BatchFiguresOf(recorder.Detail().series, window);
-  for (const char* name : {"p99", "mean"}) {
-    const auto found = figures.find(name);
-    if (found == figures.end() || found->second.size() < kBatchesForConfidence) continue;
-    const std::optional<Estimate> estimate = EstimateMean(found->second);
-    return estimate.has_value() && estimate->half_width <= percent / 100 * estimate->value;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -59,16 +42,12 @@ LoadResult PlayLoad(const LoadSetup& setup, const LoadPlan& plan, const Target& 
   Recorder recorder(plan.warmup, plan.end(), log != nullptr ? observe : Recorder::Observer());
   Driver driver(plan, *target.caller, clock, recorder);
   LiveView view(plan, io, setup.live || io.err_is_terminal);
-  absl::Duration next_check = plan.warmup + kConfidenceInterval;
+  ConfidenceWatch watch(recorder, clock, plan.warmup, setup.confidence_percent);
   driver.Run([&] {
-    const absl::Duration now = clock.Now();
-    view.Update(now, recorder, driver.outstanding());
+    view.Update(clock.Now(), recorder, driver.outstanding());
     if (log != nullptr) log->Flush();
-    if (setup.confidence_percent > 0 && now >= next_check) {
-      next_check = now + kConfidenceInterval;
-      if (IsConfident(recorder, now - plan.warmup, setup.confidence_percent)) return false;
-    }
-    return !CatchInterrupt::interrupted();
+    if (CatchInterrupt::interrupted()) return Course::kInterrupt;
+    return watch.reached() ? Course::kFinish : Course::kGoOn;
   });
   view.Clear();
   if (log != nullptr) log->Flush();

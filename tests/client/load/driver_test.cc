@@ -67,7 +67,7 @@ class Simulation : public LoadClock, public Caller {
 LoadSummary Play(const LoadPlan& plan, Simulation& simulation) {
   Recorder recorder(plan.warmup, plan.end());
   Driver driver(plan, simulation, simulation, recorder);
-  driver.Run([] { return true; });
+  driver.Run([] { return Course::kGoOn; });
   return recorder.Summarize(simulation.Now());
 }
 
@@ -125,12 +125,30 @@ TEST(ClosedLoopTest, EndsWhenInterruptedAndCountsWhatItCutOff) {
   Recorder recorder(absl::ZeroDuration(), absl::Seconds(100));
   const LoadPlan plan{.max_outstanding = 4, .duration = absl::Seconds(100)};
   Driver driver(plan, simulation, simulation, recorder);
-  driver.Run([&] { return simulation.Now() < absl::Seconds(2); });
+  driver.Run(
+      [&] { return simulation.Now() < absl::Seconds(2) ? Course::kGoOn : Course::kInterrupt; });
   const LoadSummary summary = recorder.Summarize(simulation.Now());
   ExpectNear(summary.window, absl::Seconds(2), 0.06);
   EXPECT_NEAR(static_cast<double>(summary.ok), 200, 12);
   EXPECT_EQ(summary.failed, 0);
   EXPECT_EQ(summary.cut_off, 4);
+}
+
+// The slow requests are those that run at the end: without them the tail would look better.
+TEST(OpenLoopTest, AFinishedLoadWaitsForWhatRuns) {
+  Simulation simulation;
+  simulation.stall_begin = absl::Milliseconds(1900);
+  simulation.stall_end = absl::Seconds(5);
+  Recorder recorder(absl::ZeroDuration(), absl::Seconds(100));
+  const LoadPlan plan{
+      .requests_per_s = 100, .max_outstanding = 1000, .duration = absl::Seconds(100)};
+  Driver driver(plan, simulation, simulation, recorder);
+  driver.Run([&] { return simulation.Now() < absl::Seconds(2) ? Course::kGoOn : Course::kFinish; });
+  const LoadSummary summary = recorder.Summarize(simulation.Now());
+  EXPECT_EQ(summary.cut_off, 0);
+  EXPECT_EQ(summary.ok, static_cast<int64_t>(simulation.starts.size()));
+  EXPECT_GT(summary.response.max, absl::Seconds(3));
+  ExpectNear(summary.window, absl::Seconds(2), 0.06);
 }
 
 TEST(OpenLoopTest, ArrivalsAreAPoissonProcess) {

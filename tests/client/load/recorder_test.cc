@@ -48,6 +48,22 @@ TEST(RecorderTest, TheSeriesFollowsTheLoad) {
   EXPECT_EQ(detail.response_ns.count(), 1);
 }
 
+TEST(RecorderTest, ACopyOfTheSeriesFollowsIt) {
+  Recorder recorder(0 * kSecond, 1000 * kSecond);
+  IntervalSeries copy;
+  for (const int second : {3, 100, 3, 700}) {  // with the last one neighbours become one
+    recorder.Finished(Times(second * kSecond, second * kSecond), Ok());
+    recorder.CopySeries(copy);
+    const IntervalSeries series = recorder.Detail().series;
+    EXPECT_EQ(copy.length(), series.length());
+    ASSERT_EQ(copy.intervals().size(), series.intervals().size());
+    for (size_t i = 0; i < series.intervals().size(); ++i) {
+      EXPECT_EQ(copy.intervals()[i].offered, series.intervals()[i].offered) << i;
+      EXPECT_EQ(copy.intervals()[i].response_ns.count(), series.intervals()[i].response_ns.count());
+    }
+  }
+}
+
 TEST(RecorderTest, TheObserverSeesAllButWhatIsCutOff) {
   std::vector<absl::Duration> seen;
   Recorder recorder(2 * kSecond, 4 * kSecond, [&](const CallTimes& times, const CallResult&) {

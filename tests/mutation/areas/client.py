@@ -119,6 +119,7 @@ MUTANTS = {
         ("outstanding_ < plan_.max_outstanding", "outstanding_ <= plan_.max_outstanding"),
         ("result.code != grpc::StatusCode::UNAVAILABLE", "true"),
         ("slot % plan_.connections", "0"),
+        ("course() == Course::kInterrupt", "course() != Course::kGoOn"),
     ],
     "client/load/histogram.cc": [
         ("std::ceil(percent / 100 * static_cast<double>(count_) - kRounding)",

@@ -124,13 +124,14 @@ class LoadCommand : public Command {
                         " requests/s", search.done() ? "." : ", so far.");
   }
 
-  // Every objective; and no errors, unless an objective allows them.
+  // Every objective, as long as one likes; and no errors, unless an objective allows them.
   bool KeepsObjectives(const LoadResult& result) const {
     bool bounds_errors = false;
     for (const Condition& objective : setup_.objectives) {
       if (!objective.Holds(result)) return false;
       bounds_errors = bounds_errors || objective.bounds_errors();
     }
+    if (FallsBehind(result)) return false;
     const LoadSummary& summary = result.summary;
     return bounds_errors || summary.failed + summary.not_sent == 0;
   }

@@ -148,8 +148,8 @@ void LoadSetup::AddVerdictFlags(FlagParser& flags) {
                     "request that was not sent or passed its deadline takes for ever; other errors "
                     "count in error_rate only");
   flags.AddSwitch("find_max", &find_max,
-                  "Search the highest rate that keeps every --slo, from --rate on (10 when that is "
-                  "0), one load of --duration for each rate");
+                  "Search the highest rate that keeps every --slo and that the server keeps up "
+                  "with, from --rate on (10 when that is 0), one load of --duration for each rate");
   flags.AddRepeated("slo", &slo_, "OBJECTIVE",
                     "--find_max: p99=50ms, mean=5ms, error_rate=1%; may be given many times. "
                     "Without one for error_rate, no request may fail");
@@ -261,6 +261,12 @@ absl::Status LoadSetup::PrepareVerdicts() {
   ATTENDANT_ASSIGN_OR_RETURN(objectives, ParseAll(slo_, "slo", &Condition::ParseObjective));
   if (find_max != !objectives.empty()) {
     return absl::FailedPreconditionError("--find_max and --slo go together");
+  }
+  if (find_max && plan.max_requests > 0) {
+    return absl::FailedPreconditionError(
+        "--find_max takes --duration, not --requests: a load that ends with its last answer does "
+        "not "
+        "tell whether the server keeps up");
   }
   if (find_max && plan.requests_per_s == 0) plan.requests_per_s = 10;
   return absl::OkStatus();

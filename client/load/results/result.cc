@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/load/results/result.h"
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -10,6 +12,7 @@ namespace {
 constexpr absl::Duration kNegligibleLag = absl::Milliseconds(1);
 constexpr double kLagShare = 0.1;
 constexpr double kBusyShare = 0.9;
+constexpr double kBacklogShare = 0.03;
 
 }  // namespace
 
@@ -34,6 +37,14 @@ std::string ClientBottleneck(const LoadResult& result) {
                            100 * cost.cpu_s / available_s, cost.processors);
   }
   return "";
+}
+
+bool FallsBehind(const LoadResult& result) {
+  const LoadSummary& summary = result.summary;
+  const double came = static_cast<double>(summary.ok);
+  const double answered = summary.requests_per_s * absl::ToDoubleSeconds(summary.window);
+  const double burst = static_cast<double>(result.description.plan.arrivals.burst);
+  return came - answered > kBacklogShare * came + std::sqrt(came * burst);
 }
 
 }  // namespace attendant::client

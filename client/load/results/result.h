@@ -42,4 +42,11 @@ struct LoadResult {
 //               its processors, in a second or more
 std::string ClientBottleneck(const LoadResult& result);
 
+// Whether the server falls behind an open loop: over the window, the requests that wait for an
+// answer have become more by over 3 % of those that came, and by over what chance does to random
+// arrivals, the square root of their number (times that of the burst). It would fall behind without
+// end, which latencies of a short load do not show. REQUIRES: a window that the plan's duration
+// ends.
+bool FallsBehind(const LoadResult& result);
+
 }  // namespace attendant::client

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/load/results/result.h"
+
 namespace attendant::client {
 namespace {
 
@@ -261,6 +263,32 @@ TEST(OpenLoopTest, AsManyAreOutstandingAsThePlanSays) {
       {.requests_per_s = 1000, .max_outstanding = 5, .duration = absl::Seconds(1)}, simulation);
   EXPECT_EQ(simulation.starts.size(), 5u);
   EXPECT_NEAR(static_cast<double>(summary.not_sent), 995, 150);
+}
+
+// A server of 47 requests a second: latencies of a few seconds tell little of its backlog.
+TEST(OpenLoopTest, AShortLoadTellsWhetherTheServerFallsBehind) {
+  const auto falls_behind = [](double rate, int64_t burst, uint64_t seed) {
+    Simulation simulation;
+    simulation.service = absl::Seconds(1) / 47;
+    LoadResult result;
+    result.description.plan = {.requests_per_s = rate,
+                               .max_outstanding = 10000,
+                               .warmup = absl::Seconds(1),
+                               .duration = absl::Seconds(4),
+                               .seed = seed,
+                               .arrivals = {.kind = Arrivals::Kind::kBursts, .burst = burst}};
+    result.summary = Play(result.description.plan, simulation);
+    return FallsBehind(result);
+  };
+  int kept = 0, bursts_kept = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    EXPECT_TRUE(falls_behind(80, 1, seed)) << seed;
+    kept += falls_behind(37, 1, seed) ? 0 : 1;
+    bursts_kept += falls_behind(30, 10, seed) ? 0 : 1;
+  }
+  EXPECT_GE(kept, 19);
+  EXPECT_GE(bursts_kept, 18);
+  EXPECT_TRUE(falls_behind(61.7, 1, 1));
 }
 
 TEST(OpenLoopTest, TheWarmupIsNotCounted) {

@@ -160,6 +160,8 @@ MUTANTS = {
     ],
     "client/load/results/result.cc": [
         ("lag > kNegligibleLag", "true"),
+        ("std::sqrt(came * burst)", "0"),
+        ("«came - answered» > kBacklogShare", "answered - came"),
         ("cost.busiest_thread_s > kBusyShare * cost.wall_s", "false"),
     ],
     "client/load/results/hdr_log.cc": [

@@ -183,6 +183,7 @@ TEST_F(LoadCommandTest, LoadFailsByThreshold) {
   server_.FailNext(1, absl::InternalError("broken"));
   EXPECT_EQ(fail_if("error_rate>1%"), 5);
   EXPECT_EQ(Run({"load", "--find_max"}), 2);
+  EXPECT_EQ(Run({"load", "--find_max", "--slo=p99=50ms", "--requests=9"}), 2);
   EXPECT_EQ(Run({"load", "--slo=p99=50ms"}), 2);
 }
 

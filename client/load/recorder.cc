@@ -122,6 +122,7 @@ void Recorder::Interrupt(absl::Duration now) {
 LoadSummary Recorder::Summarize(absl::Duration now) const {
   absl::MutexLock lock(&mutex_);
   LoadSummary summary = counts_;
+  summary.interrupted = interrupted_;
   const absl::Duration last = now < end_ ? last_finish_ : end_;
   summary.window = std::max(std::min(last, now) - begin_, absl::ZeroDuration());
   summary.requests_per_s = PerSecond(window_requests_, summary.window);

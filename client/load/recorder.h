@@ -36,7 +36,8 @@ struct LoadSummary {
     absl::Duration tokenize, queue, compute, total;
   };
 
-  absl::Duration window;  // that was measured
+  absl::Duration window;     // that was measured
+  bool interrupted = false;  // before its end
   int64_t ok = 0;
   int64_t failed = 0;
   int64_t cut_off = 0;   // still running when the load was interrupted

@@ -76,12 +76,14 @@ nlohmann::ordered_json FiguresToJson(const std::vector<ComparedFigure>& figures)
   return json;
 }
 
-// What the client spoilt in one of the loads; empty when it did not.
-std::string BottleneckOf(const nlohmann::ordered_json& report) {
+// Why a load says too little about the server; empty when it does not.
+std::string FaultOf(const nlohmann::ordered_json& report) {
+  // The requests that it cut off were the slowest ones.
+  if (report.contains("interrupted") && report["interrupted"] == true) return "it was interrupted";
   if (!report.contains("client") || !report["client"].is_object()) return "";
   const nlohmann::ordered_json& client = report["client"];
   if (!client.contains("bottleneck") || !client["bottleneck"].is_string()) return "";
-  return client["bottleneck"].get<std::string>();
+  return absl::StrCat("the client was its bottleneck: ", client["bottleneck"].get<std::string>());
 }
 
 class CompareCommand : public Command {
@@ -107,10 +109,10 @@ class CompareCommand : public Command {
       io.out << FormatFigures(*figures);
     }
     for (const nlohmann::ordered_json* report : {&*a, &*b}) {
-      const std::string bottleneck = BottleneckOf(*report);
-      if (bottleneck.empty()) continue;
-      io.err << "attendant: no verdict, the client was the bottleneck of "
-             << (report == &*a ? "A" : "B") << ": " << bottleneck << "\n";
+      const std::string fault = FaultOf(*report);
+      if (fault.empty()) continue;
+      io.err << "attendant: no verdict on load " << (report == &*a ? "A" : "B") << ", " << fault
+             << "\n";
       return kExitNoVerdict;
     }
     return Judge(*figures, io);

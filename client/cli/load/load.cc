@@ -205,9 +205,10 @@ CommandInfo LoadCommandInfo() {
       .details =
           "Response time runs from the time at which a request should have been sent, so a stall "
           "of the server\ncounts for every request that it delays; service time runs from the "
-          "time at which it was sent.\nCtrl-C ends the load early and still reports. The exit code "
-          "is 0 if at least one request succeeded,\n5 if a --fail_if condition is true or no rate "
-          "keeps the --slo, 6 without a verdict because the client\nwas the bottleneck.\n\n"
+          "time at which it was sent.\nCtrl-C and SIGTERM end the load early, and it still "
+          "reports. The exit code is 0 if at least one\nrequest succeeded, 5 if a --fail_if "
+          "condition is true or no rate keeps the --slo, 6 without a verdict\nbecause the client "
+          "was the bottleneck.\n\n"
           "  attendant load --concurrency 16 --lengths fixed:128\n"
           "  attendant load --rate 200 --texts texts.txt --duration 1m --html report.html\n"
           "  attendant load --rate 200 --fail_if 'p99>50ms' --fail_if 'error_rate>0.1%'\n"

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/load/load_play.h"
 
+#include <atomic>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <iterator>
 #include <memory>
 
 #include "client/cli/load/confidence_watch.h"
@@ -12,22 +17,41 @@
 namespace attendant::client {
 namespace {
 
-volatile std::sig_atomic_t ctrl_c = 0;
-struct sigaction action_before {};
+constexpr int kSignals[] = {SIGINT, SIGTERM};
+constexpr int64_t kRepeatMs = 500;
+
+std::atomic<int64_t> interrupted_ms = 0;  // by the clock of the system's start; 0: not yet
+struct sigaction actions_before[std::size(kSignals)];
+
+void OnSignal(int signal) {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t now_ms = int64_t{1000} * now.tv_sec + now.tv_nsec / 1'000'000;
+  int64_t before_ms = 0;
+  if (interrupted_ms.compare_exchange_strong(before_ms, now_ms)) return;
+  if (now_ms - before_ms < kRepeatMs) return;
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
 
 }  // namespace
 
 CatchInterrupt::CatchInterrupt() {
-  ctrl_c = 0;
+  interrupted_ms = 0;
   struct sigaction action {};
-  action.sa_handler = [](int) { ctrl_c = 1; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, &action_before);
+  action.sa_handler = OnSignal;
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    sigaction(kSignals[i], &action, &actions_before[i]);
+  }
 }
 
-CatchInterrupt::~CatchInterrupt() { sigaction(SIGINT, &action_before, nullptr); }
+CatchInterrupt::~CatchInterrupt() {
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    sigaction(kSignals[i], &actions_before[i], nullptr);
+  }
+}
 
-bool CatchInterrupt::interrupted() { return ctrl_c != 0; }
+bool CatchInterrupt::interrupted() { return interrupted_ms != 0; }
 
 LoadResult PlayLoad(const LoadSetup& setup, const LoadPlan& plan, const Target& target,
                     std::ostream* jsonl, Io& io) {

@@ -10,7 +10,8 @@
 
 namespace attendant::client {
 
-// While it lives, the first Ctrl-C only sets interrupted(); a second one ends the program.
+// While it lives, the first SIGINT (Ctrl-C) or SIGTERM only sets interrupted(). One that comes half
+// a second later, or more, ends the program: `timeout` sends its signal twice at once.
 class CatchInterrupt {
  public:
   CatchInterrupt();
@@ -22,8 +23,8 @@ class CatchInterrupt {
 };
 
 // Plays one load and shows its course on io.err, if that is a terminal or the setup says so. Ends
-// early after Ctrl-C. `plan` is the setup's, or that with another rate. `jsonl` takes every call,
-// unless it is null.
+// early after Ctrl-C or SIGTERM. `plan` is the setup's, or that with another rate. `jsonl` takes
+// every call, unless it is null.
 LoadResult PlayLoad(const LoadSetup& setup, const LoadPlan& plan, const Target& target,
                     std::ostream* jsonl, Io& io);
 

@@ -50,8 +50,9 @@ std::string FormatRequests(const LoadResult& result) {
     absl::StrAppendFormat(&out, ", %s not sent (%d were outstanding)", Thousands(summary.not_sent),
                           result.description.plan.max_outstanding);
   }
-  absl::StrAppendFormat(&out, " in %s after %s of warm-up\n", ShortDuration(summary.window),
-                        ShortDuration(result.description.plan.warmup));
+  absl::StrAppendFormat(&out, " in %s after %s of warm-up%s\n", ShortDuration(summary.window),
+                        ShortDuration(result.description.plan.warmup),
+                        summary.interrupted ? ", interrupted" : "");
   return out;
 }
 

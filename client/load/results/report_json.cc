@@ -161,6 +161,7 @@ ReportJson ReportToJson(const LoadResult& result) {
       {"start", absl::FormatTime(absl::RFC3339_sec, result.start, absl::UTCTimeZone())}};
   AddPlan(description, json);
   json["window_s"] = SecondsOf(summary.window);
+  json["interrupted"] = summary.interrupted;
   json["requests"] = {{"ok", summary.ok},
                       {"failed", summary.failed},
                       {"cut_off", summary.cut_off},

@@ -266,6 +266,16 @@ TEST_F(LoadCommandTest, ComparesTwoLoads) {
   EXPECT_EQ(RunAsGiven({"compare", report, ::testing::TempDir()}), 2) << "a folder";
 }
 
+TEST_F(LoadCommandTest, AnInterruptedLoadGetsNoVerdict) {
+  EXPECT_EQ(Run({"load", "--requests=30", "--warmup=0", "--json"}), 0);
+  json whole = OutputLines().at(0), cut = whole;
+  EXPECT_EQ(whole["interrupted"], false);
+  cut["interrupted"] = true;
+  const std::string a = WriteFile("a.json", whole.dump()), b = WriteFile("b.json", cut.dump());
+  EXPECT_EQ(RunAsGiven({"compare", a, b, "--fail_if_worse=5"}), 6);
+  EXPECT_THAT(err_, HasSubstr("no verdict on load B, it was interrupted"));
+}
+
 TEST_F(LoadCommandTest, ALoadOfWhichMoreFailsIsWorse) {
   EXPECT_EQ(Run({"load", "--requests=30", "--warmup=0", "--json"}), 0);
   json good = OutputLines().at(0), bad = good;
@@ -279,33 +289,40 @@ TEST_F(LoadCommandTest, ALoadOfWhichMoreFailsIsWorse) {
   EXPECT_EQ(RunAsGiven({"compare", b, a, "--fail_if_worse=5"}), 0);
 }
 
-// Raises SIGINT with the first progress line; with `may_raise`, the first while that is true.
+// Raises a signal with the first progress line; with `may_raise`, the first while that is true.
 class InterruptingBuffer : public std::stringbuf {
  public:
-  explicit InterruptingBuffer(const bool* may_raise = nullptr) : may_raise_(may_raise) {}
+  explicit InterruptingBuffer(const bool* may_raise = nullptr, int signal = SIGINT)
+      : may_raise_(may_raise), signal_(signal) {}
   int sync() override {
     if (may_raise_ != nullptr && !*may_raise_) return 0;
-    return std::exchange(raised_, true) ? 0 : std::raise(SIGINT);
+    if (std::exchange(raised_, true)) return 0;
+    return std::raise(signal_) + std::raise(signal_);  // as `timeout` does
   }
 
  private:
   const bool* const may_raise_;
+  const int signal_;
   bool raised_ = false;
 };
 
 // Nothing answers, so only the signal can end the load.
-TEST_F(LoadCommandTest, AnInterruptEndsALoadEarlyAndStillReports) {
+TEST_F(LoadCommandTest, ASignalEndsALoadEarlyAndItStillReports) {
   server_.Stall();
-  InterruptingBuffer buffer;
-  std::istringstream in;
-  std::ostringstream out;
-  std::ostream err(&buffer);
-  Io io{.in = in, .out = out, .err = err, .err_is_terminal = true};
-  const std::vector<std::string> args = {"load", "--server", server_.address(), "--duration=1h",
-                                         "--timeout=1h"};
-  EXPECT_EQ(RunAttendant(args, io), 3);
-  EXPECT_THAT(out.str(), HasSubstr("0 ok, 0 failed"));
-  EXPECT_THAT(buffer.str(), HasSubstr("no request succeeded"));
+  for (const int signal : {SIGINT, SIGTERM}) {
+    InterruptingBuffer buffer(nullptr, signal);
+    std::istringstream in;
+    std::ostringstream out;
+    std::ostream err(&buffer);
+    Io io{.in = in, .out = out, .err = err, .err_is_terminal = true};
+    const std::vector<std::string> args = {"load",          "--server",     server_.address(),
+                                           "--duration=1h", "--timeout=1h", "--json"};
+    EXPECT_EQ(RunAttendant(args, io), 3);
+    const json report = json::parse(out.str());
+    EXPECT_EQ(report["requests"]["ok"], 0);
+    EXPECT_EQ(report["interrupted"], true);
+    EXPECT_THAT(buffer.str(), HasSubstr("no request succeeded"));
+  }
 }
 
 TEST_F(LoadCommandTest, AnInterruptedSearchClaimsNoRate) {

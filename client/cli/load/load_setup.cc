@@ -187,9 +187,29 @@ absl::Status LoadSetup::Prepare() {
   ATTENDANT_RETURN_IF_ERROR(PrepareRequests());
   if (!replay_file_.empty()) ATTENDANT_RETURN_IF_ERROR(PrepareTrace());
   const bool open = plan.open_loop() || !sweep_rates.empty();
+  ATTENDANT_RETURN_IF_ERROR(CheckLoop(open));
   plan.max_outstanding = open ? max_outstanding_ : plan.connections * concurrency_;
   target_.connect = common.connect;
   target_.connections = plan.connections;
+  return absl::OkStatus();
+}
+
+absl::Status LoadSetup::CheckLoop(bool open) const {
+  const LoadSetup unset;
+  const bool replay = !replay_file_.empty();
+  const auto refuse = [](const char* why) { return absl::FailedPreconditionError(why); };
+  if (arrivals_ != unset.arrivals_ && (!open || replay)) {
+    return refuse("--arrivals needs --rate, --sweep or --find_max");
+  }
+  if (max_outstanding_ != unset.max_outstanding_ && !open) {
+    return refuse("--max_outstanding needs --rate, --sweep, --find_max or --replay");
+  }
+  if (concurrency_ != unset.concurrency_ && open) {
+    return refuse(
+        "--concurrency is of the closed loop: --rate, --sweep, --find_max and --replay do not go "
+        "with it; --max_outstanding bounds an open loop");
+  }
+  if (speed_ != unset.speed_ && !replay) return refuse("--speed needs --replay");
   return absl::OkStatus();
 }
 

@@ -45,6 +45,8 @@ class LoadSetup {
   void AddRequestFlags(FlagParser& flags);
   void AddVerdictFlags(FlagParser& flags);
   void AddOutputFlags(FlagParser& flags);
+  // Refuses flags of the other loop, which would do nothing.
+  absl::Status CheckLoop(bool open) const;
   absl::Status PrepareArrivals();
   absl::Status PrepareTrace();
   absl::Status PrepareRequests();

@@ -105,7 +105,7 @@ def test_health(attendant, free_address):
     ("--protocol=tei", "--model=minilm", "--lengths=fixed:16", "--rate=30", "--arrivals=constant"),
 ])
 def test_load(attendant, arguments):
-    report = json.loads(attendant("load", "--json", "--connections=2", "--concurrency=2", "--requests=40", *arguments))
+    report = json.loads(attendant("load", "--json", "--connections=2", "--requests=40", *arguments))
     assert report["requests"] == {"ok": 40, "failed": 0, "not_sent": 0, "cut_off": 0}
     latency = report["latency_s"]
     assert 0 < latency["p50"] <= latency["p90"] <= latency["p99"] <= latency["max"]

@@ -147,6 +147,16 @@ TEST_F(LoadCommandTest, LoadArrivesAsItIsTold) {
               0);
     EXPECT_THAT(out_, HasSubstr("50 ok, 0 failed"));
   }
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{"--arrivals=constant"},
+                                             {"--max_outstanding=5"},
+                                             {"--rate=5", "--concurrency=2"},
+                                             {"--rate=5", "--speed=2"}}) {
+    std::vector<std::string> load = {"load", "--requests=1", "--warmup=0"};
+    load.insert(load.end(), flags.begin(), flags.end());
+    EXPECT_EQ(Run(load), 2) << flags.back();
+    EXPECT_THAT(err_, HasSubstr(flags.back().substr(0, flags.back().find('='))));
+  }
   EXPECT_EQ(Run({"load", "--rate=5", "--arrivals=bursts:0"}), 2);
   EXPECT_EQ(Run({"load", "--rate=5", "--arrivals=never"}), 2);
 }

@@ -18,7 +18,7 @@
 namespace attendant::client {
 namespace {
 
-constexpr const char* kChangeWords[] = {"unknown", "unclear", "better", "worse"};
+constexpr const char* kChangeWords[] = {"unknown", "unclear", "better", "worse", "not judged"};
 
 const char* WordOf(Change change) { return kChangeWords[static_cast<size_t>(change)]; }
 
@@ -108,17 +108,30 @@ class CompareCommand : public Command {
     } else {
       io.out << FormatFigures(*figures);
     }
-    for (const nlohmann::ordered_json* report : {&*a, &*b}) {
-      const std::string fault = FaultOf(*report);
-      if (fault.empty()) continue;
-      io.err << "attendant: no verdict on load " << (report == &*a ? "A" : "B") << ", " << fault
-             << "\n";
-      return kExitNoVerdict;
-    }
-    return Judge(*figures, io);
+    return ExplainNoVerdict(*a, *b, io) ? kExitNoVerdict : Judge(*figures, io);
   }
 
  private:
+  // Tells all that stands against a verdict. Returns false when there is one.
+  static bool ExplainNoVerdict(const nlohmann::ordered_json& a, const nlohmann::ordered_json& b,
+                               Io& io) {
+    bool explained = false;
+    for (const SettingDifference& setting : CompareSettings(a, b)) {
+      io.err << "attendant: " << (setting.is_load ? "no verdict, " : "note, ")
+             << "the loads differ in " << setting.name << ": A has " << setting.a << ", B "
+             << setting.b << "\n";
+      explained = explained || setting.is_load;
+    }
+    for (const nlohmann::ordered_json* report : {&a, &b}) {
+      const std::string fault = FaultOf(*report);
+      if (fault.empty()) continue;
+      io.err << "attendant: no verdict on load " << (report == &a ? "A" : "B") << ", " << fault
+             << "\n";
+      explained = true;
+    }
+    return explained;
+  }
+
   int Judge(const std::vector<ComparedFigure>& figures, Io& io) const {
     if (fail_percent_ == 0) return kExitOk;
     for (const ComparedFigure& figure : figures) {
@@ -146,8 +159,10 @@ CommandInfo CompareCommandInfo() {
           "A difference is clear when its 95 % confidence interval, over the batches of both "
           "loads, "
           "does not\nhold 0; a load needs five batches, so at least five seconds. Latencies are "
-          "those of the requests\nthat succeeded; error_rate is the share of the others. It "
-          "needs no server.\n\n"
+          "those of the requests\nthat succeeded; error_rate is the share of the others. Both "
+          "loads must be of one loop; the exit code\nis 6 when one sent another load than the "
+          "other, was interrupted, or when the client was the\nbottleneck. It needs no "
+          "server.\n\n"
           "  attendant load --rate 200 --duration 30s --json > before.json\n"
           "  attendant compare before.json after.json --fail_if_worse 5\n",
       .make = []() -> std::unique_ptr<Command> { return std::make_unique<CompareCommand>(); }};

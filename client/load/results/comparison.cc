@@ -18,6 +18,13 @@ using Report = nlohmann::ordered_json;
 constexpr const char* kThroughput = "requests_per_s";
 constexpr const char* kErrorRate = "error_rate";
 constexpr const char* kCounts[] = {"ok", "failed", "not_sent"};
+struct Setting {
+  const char* name;
+  bool is_load;
+};
+constexpr Setting kSettings[] = {
+    {"protocol", false}, {"model", false},      {"payload", true},         {"rate", true},
+    {"arrivals", true},  {"connections", true}, {"max_outstanding", true}, {"warmup_s", false}};
 constexpr const char* kLatencies[] = {"mean", "p50", "p90", "p99", "p99.9", "max"};
 
 bool HasNumbers(const Report& report, const char* field, std::span<const char* const> names) {
@@ -65,8 +72,21 @@ std::vector<double> Batches(const Report& report, const std::string& name) {
   return values;
 }
 
+// Older reports lack some settings.
+bool Differ(const Report& a, const Report& b, const char* setting) {
+  return a.contains(setting) && b.contains(setting) && a[setting] != b[setting];
+}
+
+std::string Shown(const Report& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
 ComparedFigure Compare(const Report& a, const Report& b, const std::string& name) {
   ComparedFigure figure{.name = name, .a = Value(a, name), .b = Value(b, name), .difference = {}};
+  if (name == kThroughput && a.contains("loop") && a["loop"] == "open") {
+    figure.change = Change::kNotJudged;
+    return figure;
+  }
   const std::vector<double> left = Batches(a, name), right = Batches(b, name);
   std::optional<Estimate> difference = EstimateDifference(left, right);
   if (!difference.has_value()) return figure;
@@ -97,9 +117,26 @@ double ComparedFigure::PercentOfA() const {
 absl::StatusOr<std::vector<ComparedFigure>> CompareReports(const Report& a, const Report& b) {
   ATTENDANT_RETURN_IF_ERROR(CheckReport(a, "A"));
   ATTENDANT_RETURN_IF_ERROR(CheckReport(b, "B"));
+  if (Differ(a, b, "loop")) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("A is of a loop that is ", Shown(a["loop"]), ", B of one that is ",
+                     Shown(b["loop"]), ": their latencies are not of the same kind"));
+  }
   std::vector<ComparedFigure> figures = {Compare(a, b, kThroughput), Compare(a, b, kErrorRate)};
   for (const char* name : kLatencies) figures.push_back(Compare(a, b, name));
   return figures;
+}
+
+std::vector<SettingDifference> CompareSettings(const Report& a, const Report& b) {
+  std::vector<SettingDifference> differences;
+  for (const Setting& setting : kSettings) {
+    if (!Differ(a, b, setting.name)) continue;
+    differences.push_back({.name = setting.name,
+                           .a = Shown(a[setting.name]),
+                           .b = Shown(b[setting.name]),
+                           .is_load = setting.is_load});
+  }
+  return differences;
 }
 
 }  // namespace attendant::client

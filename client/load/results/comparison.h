@@ -16,6 +16,14 @@ enum class Change {
   kUnclear,  // the confidence interval of the difference holds 0
   kBetter,
   kWorse,
+  kNotJudged,  // requests_per_s of an open loop is the rate that it was told
+};
+
+// A setting that two loads do not share, as the reports have it.
+struct SettingDifference {
+  std::string name;  // "payload", "rate"
+  std::string a, b;
+  bool is_load = false;  // they sent unlike loads: the figures say nothing about the servers
 };
 
 // A figure of two loads, A and B. Latencies are response times in seconds.
@@ -32,8 +40,13 @@ struct ComparedFigure {
 };
 
 // Compares two reports of report_json.h. FAILED_PRECONDITION when one is none, or holds several
-// loads.
+// loads, or when one is of an open loop and the other of a closed one.
 absl::StatusOr<std::vector<ComparedFigure>> CompareReports(const nlohmann::ordered_json& a,
                                                            const nlohmann::ordered_json& b);
+
+// All settings of the loads but the server's address and the seed. REQUIRES: CompareReports took
+// them.
+std::vector<SettingDifference> CompareSettings(const nlohmann::ordered_json& a,
+                                               const nlohmann::ordered_json& b);
 
 }  // namespace attendant::client

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/load/results/batches.h"
 #include "client/load/results/statistics.h"
 
@@ -104,10 +105,33 @@ ReportJson ClientToJson(const LoadResult& result) {
   return json;
 }
 
+const char* WordOf(Arrivals::Kind kind) {
+  switch (kind) {
+    case Arrivals::Kind::kPoisson:
+      return "poisson";
+    case Arrivals::Kind::kConstant:
+      return "constant";
+    case Arrivals::Kind::kBursts:
+      return "bursts";
+    case Arrivals::Kind::kTrace:
+      return "trace";
+  }
+  return "";
+}
+
+// As --arrivals takes them.
+std::string ArrivalsToJson(const Arrivals& arrivals) {
+  const bool bursts = arrivals.kind == Arrivals::Kind::kBursts;
+  return absl::StrCat(WordOf(arrivals.kind), bursts ? absl::StrCat(":", arrivals.burst) : "");
+}
+
 void AddPlan(const LoadDescription& description, ReportJson& json) {
   const LoadPlan& plan = description.plan;
   json["loop"] = plan.open_loop() ? "open" : "closed";
-  if (plan.open_loop()) json["rate"] = plan.requests_per_s;
+  if (plan.open_loop()) {
+    json["rate"] = plan.requests_per_s;
+    json["arrivals"] = ArrivalsToJson(plan.arrivals);
+  }
   json["connections"] = plan.connections;
   json["max_outstanding"] = plan.max_outstanding;
   json["warmup_s"] = SecondsOf(plan.warmup);

@@ -172,6 +172,7 @@ MUTANTS = {
         ("(difference->value > 0) == (name == kThroughput)", "difference->value > 0"),
         ('requests["failed"].get<double>() + requests["not_sent"].get<double>()', 'requests["failed"].get<double>()'),
         ("if (!is_share()) return percent;", "return percent;"),
+        ("a.contains(setting) && b.contains(setting) && «a[setting] != b[setting]»", "true"),
     ],
     "client/cli/format.cc": [
         ("points++ + 1 == width", "points++ == width"),

@@ -55,5 +55,16 @@ TEST_F(CompareCommandTest, ALoadOfWhichMoreFailsIsWorse) {
   EXPECT_EQ(RunAsGiven({"compare", b, a, "--fail_if_worse=5"}), 0);
 }
 
+TEST_F(CompareCommandTest, UnlikeLoadsGetNoVerdict) {
+  EXPECT_EQ(Run({"load", "--requests=30", "--warmup=0", "--json"}), 0);
+  const std::string a = WriteFile("a.json", out_);
+  EXPECT_EQ(Run({"load", "--requests=30", "--warmup=0", "--concurrency=2", "--json"}), 0);
+  EXPECT_EQ(RunAsGiven({"compare", a, WriteFile("b.json", out_)}), 6);
+  EXPECT_THAT(err_, HasSubstr("no verdict, the loads differ in max_outstanding: A has 8, B 2"));
+  EXPECT_EQ(Run({"load", "--requests=30", "--warmup=0", "--rate=1000", "--json"}), 0);
+  EXPECT_EQ(OutputLines().at(0)["arrivals"], "poisson");
+  EXPECT_EQ(RunAsGiven({"compare", a, WriteFile("b.json", out_)}), 2);
+}
+
 }  // namespace
 }  // namespace attendant::client

@@ -122,6 +122,35 @@ TEST(ComparisonTest, TellsBetterFromWorse) {
   EXPECT_EQ((*same)[0].change, Change::kUnclear);
 }
 
+TEST(ComparisonTest, TheRateOfAnOpenLoopIsNotJudged) {
+  nlohmann::ordered_json a = Report(100, 0.01), b = Report(200, 0.02);
+  a["loop"] = "open";
+  EXPECT_EQ((*CompareReports(a, b))[0].change, Change::kNotJudged) << "B does not tell its loop";
+  b["loop"] = "closed";
+  EXPECT_TRUE(absl::IsFailedPrecondition(CompareReports(a, b).status()));
+}
+
+TEST(ComparisonTest, NamesTheSettingsThatDiffer) {
+  nlohmann::ordered_json a = Report(100, 0.01);
+  a["server"] = "one:1";
+  a["model"] = "m";
+  a["payload"] = "short";
+  a["rate"] = 100;
+  nlohmann::ordered_json b = a;
+  b["server"] = "two:1";
+  b["seed"] = 2;
+  EXPECT_TRUE(CompareSettings(a, b).empty());
+  b["model"] = "n";
+  b["rate"] = 200;
+  const std::vector<SettingDifference> differences = CompareSettings(a, b);
+  ASSERT_EQ(differences.size(), 2);
+  EXPECT_EQ(differences[0].name, "model");
+  EXPECT_FALSE(differences[0].is_load);
+  EXPECT_EQ(differences[1].name, "rate");
+  EXPECT_EQ(differences[1].a + " " + differences[1].b, "100 200");
+  EXPECT_TRUE(differences[1].is_load);
+}
+
 // A server that sheds load answers the rest faster.
 TEST(ComparisonTest, MoreFailedRequestsAreWorse) {
   const auto error_rate = [](int a, int b) {

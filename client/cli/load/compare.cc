@@ -92,7 +92,8 @@ class CompareCommand : public Command {
     flags.AddSwitch("json", &json_, "Write JSON instead of text for people");
     flags.AddNumber("fail_if_worse", &fail_percent_, "PERCENT", {0},
                     "Exit code 5 when a figure of B is worse, with confidence, and by more than so "
-                    "many percent of A, as any error_rate is after none; 0 never fails");
+                    "many percent of A, as any error_rate is after none, or when requests_per_s, "
+                    "error_rate or mean cannot be tested; 0 never fails");
   }
 
   int Run(std::span<const std::string> arguments, Io& io) override {
@@ -134,14 +135,19 @@ class CompareCommand : public Command {
 
   int Judge(const std::vector<ComparedFigure>& figures, Io& io) const {
     if (fail_percent_ == 0) return kExitOk;
+    int exit_code = kExitOk;
     for (const ComparedFigure& figure : figures) {
-      if (figure.change != Change::kWorse) continue;
-      if (figure.PercentOfA() <= fail_percent_) continue;
-      io.err << "attendant: " << figure.name << " is worse: " << FormatValue(figure, figure.b)
-             << " after " << FormatValue(figure, figure.a) << "\n";
-      return kExitThreshold;
+      if (figure.change == Change::kUnknown) {
+        io.err << "attendant: " << figure.name << " was not tested: a load has too few batches "
+               << "of a second, or too few requests in one\n";
+        if (figure.is_basic()) exit_code = kExitThreshold;
+      } else if (figure.change == Change::kWorse && figure.PercentOfA() > fail_percent_) {
+        io.err << "attendant: " << figure.name << " is worse: " << FormatValue(figure, figure.b)
+               << " after " << FormatValue(figure, figure.a) << "\n";
+        exit_code = kExitThreshold;
+      }
     }
-    return kExitOk;
+    return exit_code;
   }
 
   bool json_ = false;

@@ -83,7 +83,8 @@ std::string Shown(const Report& value) {
 
 ComparedFigure Compare(const Report& a, const Report& b, const std::string& name) {
   ComparedFigure figure{.name = name, .a = Value(a, name), .b = Value(b, name), .difference = {}};
-  if (name == kThroughput && a.contains("loop") && a["loop"] == "open") {
+  const bool is_schedule = name == kThroughput && a.contains("loop") && a["loop"] == "open";
+  if (is_schedule || name == "p99.9" || name == "max") {
     figure.change = Change::kNotJudged;
     return figure;
   }
@@ -107,6 +108,10 @@ ComparedFigure Compare(const Report& a, const Report& b, const std::string& name
 }  // namespace
 
 bool ComparedFigure::is_share() const { return name == kErrorRate; }
+
+bool ComparedFigure::is_basic() const {
+  return name == kThroughput || name == kErrorRate || name == "mean";
+}
 
 double ComparedFigure::PercentOfA() const {
   const double percent = 100 * std::abs(difference->value);

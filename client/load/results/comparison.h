@@ -16,7 +16,7 @@ enum class Change {
   kUnclear,  // the confidence interval of the difference holds 0
   kBetter,
   kWorse,
-  kNotJudged,  // requests_per_s of an open loop is the rate that it was told
+  kNotJudged,  // p99.9 and max have no batches; requests_per_s of an open loop is its schedule's
 };
 
 // A setting that two loads do not share, as the reports have it.
@@ -35,6 +35,8 @@ struct ComparedFigure {
   Change change = Change::kUnknown;
 
   bool is_share() const;  // of the requests, from 0 to 1
+  // Whether every load that is long enough has batches of it: requests_per_s, error_rate, mean.
+  bool is_basic() const;
   // The difference in percent of A, whatever its sign; infinite from 0. REQUIRES: difference.
   double PercentOfA() const;
 };

@@ -45,6 +45,9 @@ TEST_F(CompareCommandTest, AnInterruptedLoadGetsNoVerdict) {
 TEST_F(CompareCommandTest, ALoadOfWhichMoreFailsIsWorse) {
   EXPECT_EQ(Run({"load", "--requests=30", "--warmup=0", "--json"}), 0);
   json good = OutputLines().at(0), bad = good;
+  for (const char* name : {"requests_per_s", "mean", "error_rate"}) {
+    good["batches"][name] = bad["batches"][name] = std::vector<double>(10, 1);
+  }
   good["batches"]["error_rate"] = std::vector<double>(10, 0);
   bad["batches"]["error_rate"] = std::vector<double>(10, 0.04);
   bad["requests"] = {{"ok", 96}, {"failed", 3}, {"not_sent", 1}};
@@ -53,6 +56,15 @@ TEST_F(CompareCommandTest, ALoadOfWhichMoreFailsIsWorse) {
   EXPECT_THAT(out_, HasSubstr("+4 to +4 points"));
   EXPECT_THAT(err_, HasSubstr("error_rate is worse: 4 % after 0 %"));
   EXPECT_EQ(RunAsGiven({"compare", b, a, "--fail_if_worse=5"}), 0);
+}
+
+// As the load of a server that hardly answers.
+TEST_F(CompareCommandTest, WhatCannotBeTestedFails) {
+  EXPECT_EQ(Run({"load", "--requests=30", "--warmup=0", "--json"}), 0);
+  const std::string report = WriteFile("report.json", out_);
+  EXPECT_EQ(RunAsGiven({"compare", report, report}), 0);
+  EXPECT_EQ(RunAsGiven({"compare", report, report, "--fail_if_worse=5"}), 5);
+  EXPECT_THAT(err_, HasSubstr("mean was not tested"));
 }
 
 TEST_F(CompareCommandTest, UnlikeLoadsGetNoVerdict) {

@@ -121,7 +121,6 @@ struct Connection {
 struct Call {
   Call(asio::io_context& io, const HttpContent& call_content, HttpClient::Done call_done)
       : content(call_content), done(std::move(call_done)), timer(io) {}
-
   const HttpContent content;
   HttpClient::Done done;  // empty: the call has ended
   asio::steady_timer timer;
@@ -130,7 +129,7 @@ struct Call {
   bool reused = false;                      // the server may have closed the connection meanwhile
   absl::Status stopped = absl::OkStatus();  // why the call is given up
   std::optional<Parser> parser = {};
-  int interim_answers = 0;
+  int interim_answers = 0, resent = 0;
 };
 using CallPtr = std::shared_ptr<Call>;
 
@@ -334,6 +333,7 @@ class HttpClient::Loop {
     if (call->reused && !has_begun && call->interim_answers == 0 && call->stopped.ok()) {
       idle_.clear();  // the others are as old
       call->connection = nullptr;
+      ++call->resent;
       return Begin(call);
     }
     Finish(call, status);
@@ -344,10 +344,10 @@ class HttpClient::Loop {
     const bool reusable = body_status.ok() && call->stopped.ok() && options_.keep_alive &&
                           call->parser->keep_alive() && call->connection->buffer.size() == 0;
     auto message = call->parser->release();
-    const auto retry_after = message[http::field::retry_after];
     HttpAnswer answer{.code = static_cast<int>(message.result_int()),
                       .body = std::move(message.body()),
-                      .retry_after = std::string(retry_after.data(), retry_after.size()),
+                      .retry_after = std::string(message[http::field::retry_after]),
+                      .resent = call->resent,
                       .body_status = body_status};
     if (reusable) idle_.push_back(std::move(call->connection));
     Finish(call, std::move(answer));

@@ -17,6 +17,7 @@ struct HttpAnswer {
   int code = 0;
   std::string body = {};
   std::string retry_after = {};  // the header
+  int resent = 0;                // how often the request was sent again
   // Why the body is cut: it is longer than max_answer_bytes, or the connection or the time ended.
   absl::Status body_status = absl::OkStatus();
 };
@@ -49,8 +50,9 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   // Sends one request; the whole exchange takes at most `timeout`. `done` runs exactly once, on the
-  // client's thread; what `content` points to must stay until then. A request that finds its old
-  // connection closed is sent again on a new one.
+  // client's thread; what `content` points to must stay until then. A request whose old
+  // connection breaks before a byte of the answer is sent again on a new one: the server may have
+  // closed it meanwhile. It may also have read the request; nothing tells these apart.
   void Send(const HttpContent& content, absl::Duration timeout, Done done);
 
   // Cancels the requests that run.

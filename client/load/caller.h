@@ -17,6 +17,7 @@ namespace attendant::client {
 struct CallResult {
   grpc::StatusCode code = grpc::StatusCode::OK;
   std::string message = {};
+  int64_t resent = 0;  // how often the request was sent again; of HTTP
   // Of a call without error.
   int64_t sequences = 0;
   std::optional<int64_t> tokens = {};   // where the protocol tells

@@ -68,6 +68,7 @@ bool Recorder::CountFinished(const CallTimes& times, const CallResult& result) {
   const bool ok = result.code == grpc::StatusCode::OK;
   if (ok && InWindow(times.finished)) CountThroughput(times, result);
   if (!InWindow(times.intended)) return true;
+  counts_.resent += result.resent;
   const int64_t response_ns = Nanoseconds(times.finished - times.intended);
   Interval& interval = detail_.series.At(times.intended - begin_);
   ++interval.offered;

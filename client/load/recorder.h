@@ -42,6 +42,7 @@ struct LoadSummary {
   int64_t failed = 0;
   int64_t cut_off = 0;   // still running when the load was interrupted
   int64_t not_sent = 0;  // arrivals that found too many calls outstanding
+  int64_t resent = 0;    // times that an answered request was sent again
   double requests_per_s = 0;
   double sequences_per_s = 0;
   std::optional<double> tokens_per_s;

@@ -50,6 +50,9 @@ std::string FormatRequests(const LoadResult& result) {
     absl::StrAppendFormat(&out, ", %s not sent (%d were outstanding)", Thousands(summary.not_sent),
                           result.description.plan.max_outstanding);
   }
+  if (summary.resent > 0) {
+    absl::StrAppend(&out, ", ", Thousands(summary.resent), " sent again on a new connection");
+  }
   absl::StrAppendFormat(&out, " in %s after %s of warm-up%s\n", ShortDuration(summary.window),
                         ShortDuration(result.description.plan.warmup),
                         summary.interrupted ? ", interrupted" : "");

@@ -190,6 +190,7 @@ ReportJson ReportToJson(const LoadResult& result) {
                       {"failed", summary.failed},
                       {"cut_off", summary.cut_off},
                       {"not_sent", summary.not_sent}};
+  json["resent"] = summary.resent;
   json["requests_per_s"] = summary.requests_per_s;
   json["sequences_per_s"] = summary.sequences_per_s;
   json["tokens_per_s"] =

@@ -91,6 +91,14 @@ TEST(RecorderTest, ThroughputCountsWhatFinishedInsideTheWindow) {
   EXPECT_DOUBLE_EQ(*summary.tokens_per_s, 10);
 }
 
+TEST(RecorderTest, CountsWhatWasSentAgainForTheWindow) {
+  Recorder recorder(2 * kSecond, 4 * kSecond);
+  recorder.Finished(Times(1 * kSecond, 3 * kSecond), {.resent = 1});
+  recorder.Finished(Times(2 * kSecond, 3 * kSecond), {.resent = 2});
+  recorder.Finished(Times(2 * kSecond, 3 * kSecond), Ok());
+  EXPECT_EQ(recorder.Summarize(4 * kSecond).resent, 2);
+}
+
 TEST(RecorderTest, AnEndlessWindowEndsWithTheLastRequest) {
   Recorder recorder(1 * kSecond, absl::InfiniteDuration());
   recorder.Finished(Times(1 * kSecond, 2 * kSecond), Ok());

@@ -70,6 +70,7 @@ MUTANTS = {
         ("ok && InWindow(times.finished)", "ok && InWindow(times.intended)"),
         ("counts_.cut_off += «times.intended >= begin_ ? 1 : 0»;", "1"),
         ("Nanoseconds(times.finished - times.sent)", "response_ns"),
+        ("counts_.resent += result.resent;", ""),
     ],
     "client/load/protocols/grpc_load.cc": [
         ("result.sequences = request.sequences;", ""),

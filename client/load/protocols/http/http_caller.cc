@@ -112,7 +112,9 @@ void HttpCaller::Start(int64_t index, int64_t, Done done) {
   const HttpRequest& request = requests_[static_cast<size_t>(index) % requests_.size()];
   http_->Send({.body = request.body, .headers = request.headers}, timeout_,
               [this, &request, done = std::move(done)](const absl::StatusOr<HttpAnswer>& answer) {
-                done(ResultOf(request, answer, measure_));
+                CallResult result = ResultOf(request, answer, measure_);
+                if (answer.ok()) result.resent = answer->resent;
+                done(result);
               });
 }
 

@@ -83,6 +83,14 @@ TEST_F(LoadReportTest, TableTellsEverything) {
                         "first: the queue is full"));
 }
 
+TEST_F(LoadReportTest, TellsWhatWasSentAgainAndThatItWasInterrupted) {
+  EXPECT_THAT(FormatReport(result_), Not(HasSubstr("sent again")));
+  result_.summary.resent = 1234;
+  result_.summary.interrupted = true;
+  EXPECT_THAT(FormatReport(result_), HasSubstr(", 1,234 sent again on a new connection in 9.00 s"));
+  EXPECT_THAT(FormatReport(result_), HasSubstr("1.00 s of warm-up, interrupted\n"));
+}
+
 TEST_F(LoadReportTest, WarnsWhenTheClientWasTheBottleneck) {
   result_.summary.send_lag.p99 = absl::Milliseconds(5);
   EXPECT_THAT(FormatReport(result_), HasSubstr("warning      the client was the bottleneck: 1 %"));

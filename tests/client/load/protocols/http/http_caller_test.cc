@@ -100,12 +100,16 @@ TEST(HttpCallerTest, WhatIsNotJsonIsAnError) {
   EXPECT_EQ(Ask(*caller, 2).code, grpc::StatusCode::OK);
 }
 
-TEST(HttpCallerTest, AConnectionThatTheServerHasClosedCostsNothing) {
+TEST(HttpCallerTest, ARequestIsSentAgainWhereTheServerHasClosedItsConnection) {
   CannedServer server(CannedServer::Answers{{"a", CannedAnswer(200, "{}")}});
   const auto caller = MakeCaller(server.port(), {"a"});
-  EXPECT_EQ(Ask(*caller, 0).code, grpc::StatusCode::OK);
+  const CallResult first = Ask(*caller, 0);
+  EXPECT_EQ(first.code, grpc::StatusCode::OK);
+  EXPECT_EQ(first.resent, 0);
   server.CloseConnections();
-  EXPECT_EQ(Ask(*caller, 0).code, grpc::StatusCode::OK);
+  const CallResult second = Ask(*caller, 0);
+  EXPECT_EQ(second.code, grpc::StatusCode::OK);
+  EXPECT_EQ(second.resent, 1);
   EXPECT_EQ(server.num_connections(), 2);
 }
 
@@ -142,7 +146,8 @@ TEST(HttpCallerTest, ReadsAddresses) {
   ASSERT_TRUE(target.ok()) << target.status();
   EXPECT_EQ(target->address, "[::1]:8002");
   EXPECT_EQ(ParseHttpTarget("http://host:8002/")->address, "host:8002");
-  for (const char* address : {"", "host", ":8002", "host:http", "https://host:8002", "host:80/path"}) {
+  for (const char* address :
+       {"", "host", ":8002", "host:http", "https://host:8002", "host:80/path"}) {
     const absl::Status status = ParseHttpTarget(address).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << address;
     EXPECT_THAT(status.message(), HasSubstr("HOST:PORT"));

@@ -56,7 +56,7 @@ std::string FormatInterval(const ComparedFigure& figure) {
 
 std::string FormatFigures(const std::vector<ComparedFigure>& figures) {
   std::vector<std::vector<std::string>> rows = {
-      {"figure", "A", "B", "difference", "95 % confidence", "B is"}};
+      {"figure", "A", "B", "difference", "of batches, 95 %", "B is"}};
   for (const ComparedFigure& figure : figures) {
     rows.push_back({figure.name, FormatValue(figure, figure.a), FormatValue(figure, figure.b),
                     FormatDifference(figure), FormatInterval(figure), WordOf(figure.change)});
@@ -157,21 +157,21 @@ class CompareCommand : public Command {
 }  // namespace
 
 CommandInfo CompareCommandInfo() {
-  return {
-      .name = "compare",
-      .summary = "Compares two reports of attendant load --json",
-      .arguments = "A.json B.json",
-      .details =
-          "A difference is clear when its 95 % confidence interval, over the batches of both "
-          "loads, "
-          "does not\nhold 0; a load needs five batches, so at least five seconds. Latencies are "
-          "those of the requests\nthat succeeded; error_rate is the share of the others. Both "
-          "loads must be of one loop; the exit code\nis 6 when one sent another load than the "
-          "other, was interrupted, or when the client was the\nbottleneck. It needs no "
-          "server.\n\n"
-          "  attendant load --rate 200 --duration 30s --json > before.json\n"
-          "  attendant compare before.json after.json --fail_if_worse 5\n",
-      .make = []() -> std::unique_ptr<Command> { return std::make_unique<CompareCommand>(); }};
+  return {.name = "compare",
+          .summary = "Compares two reports of attendant load --json",
+          .arguments = "A.json B.json",
+          .details =
+              "A difference is clear when its 95 % confidence interval, over the batches of "
+              "both loads, does not\nhold 0; the 95 % are of all figures together. The interval "
+              "is of means of batches, so it need not\nhold the difference of the whole loads "
+              "beside it. A load needs five batches, so at least five\nseconds. Latencies are "
+              "those of the requests that succeeded; error_rate is the share of the "
+              "others.\nBoth loads must be of one loop. The exit code is 6 when one sent "
+              "another load than the other, or was\ninterrupted, or when the client was the "
+              "bottleneck. It needs no server.\n\n"
+              "  attendant load --rate 200 --duration 30s --json > before.json\n"
+              "  attendant compare before.json after.json --fail_if_worse 5\n",
+          .make = []() -> std::unique_ptr<Command> { return std::make_unique<CompareCommand>(); }};
 }
 
 }  // namespace attendant::client

@@ -89,7 +89,7 @@ ComparedFigure Compare(const Report& a, const Report& b, const std::string& name
     return figure;
   }
   const std::vector<double> left = Batches(a, name), right = Batches(b, name);
-  std::optional<Estimate> difference = EstimateDifference(left, right);
+  std::optional<Estimate> difference = EstimateDifference(left, right, Sure::kOfSix);
   if (!difference.has_value()) return figure;
   if (!figure.is_share()) {
     const double mean =

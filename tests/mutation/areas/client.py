@@ -205,7 +205,8 @@ MUTANTS = {
         ("rate_ > kHighestRate", "false"),
     ],
     "client/load/results/statistics.cc": [
-        ("Student975(moments.count - 1)", "Student975(moments.count)"),
+        ("StudentLimit(moments.count - 1)", "StudentLimit(moments.count)"),
+        ("* «Inflation(deviations, squares)»", "1"),
         ("right.mean - left.mean", "left.mean - right.mean"),
         ("left.error_squared + right.error_squared", "left.error_squared"),
     ],

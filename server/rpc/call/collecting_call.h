@@ -1,30 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/server_callback.h>
 
-#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "server/requests/call_state.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "server/rpc/call/calls.h"
-#include "server/rpc/call/unary_call.h"
+#include "server/rpc/call/reading_call.h"
 
 namespace attendant {
 
-// A call whose messages, one after the other, make one request with one answer. It ends when its
-// API key does not count any more at one of them. Owns itself until OnDone. Thread-safe.
-class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
+// A call whose messages, one after the other, make one request. It ends when its API key does not
+// count any more at one of them. Thread-safe.
+class CollectingCall final : public ReadingCall {
  public:
-  using Done = UnaryCall::Done;
   // Takes in one message, whose bytes are accounted for. False: it needs no more.
   using Add = std::function<bool(grpc::ByteBuffer& bytes)>;
   // Starts the request, for which no memory is accounted any more. `collected`: OK, or why not all
@@ -33,93 +28,40 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
                                      std::shared_ptr<CallState> state, Done done)>;
 
   // The call is one of `calls` until gRPC lets go of it.
-  static CollectingCall* Start(OpenCalls<CollectingCall>& calls, MemoryBudgets& budgets,
+  static CollectingCall* Start(OpenCalls<ReadingCall>& calls, MemoryBudgets& budgets,
                                const IncomingCall& incoming, Add add, Handler handler) {
     auto* call = new CollectingCall(calls, budgets, incoming, std::move(add), std::move(handler));
-    calls.Add(call);
-    call->ReadNext();
+    // A client that sends nothing keeps memory, as one that does not take its answer.
+    call->AwaitClient();
+    call->Begin();
     return call;
   }
 
-  // Ends a call that still collects, with UNAVAILABLE. Others end once they are answered.
-  void Close() { EndCollecting(absl::UnavailableError("the server is draining")); }
-  // A client that sends no further message keeps the memory of those before, as one that does not
-  // take its answer.
-  bool CancelIfSlow(WriteClock::time_point since) {
-    if (waiting_since_.load() >= since) return false;
-    waiting_since_ = kNotWaiting;
-    state_->call().connection.Count({.refused = 1});
-    context_.TryCancel();
-    return true;
-  }
-
-  void OnReadDone(bool ok) override {
-    absl::Status status = IsWanted() ? gate_.Recheck(state_->call()) : absl::OkStatus();
-    if (!status.ok()) return EndCollecting(status);
-    if (ok) {
-      status = state_->AcquireRequest(static_cast<int64_t>(bytes_.Length()));
-      const bool more = status.ok() && add_(bytes_);
-      bytes_.Clear();
-      if (more) return ReadNext();
-    }
-    {
-      absl::MutexLock lock(&mutex_);
-      if (!std::exchange(collecting_, false)) return;  // closed
-    }
-    waiting_since_ = kNotWaiting;
-    if (state_->cancelled()) return Finish(grpc::Status::CANCELLED);
-    state_->ReleaseRequest();
-    handler_(status, state_, [this](const absl::Status& end) {
-      waiting_since_ = WriteClock::now();
-      End(end);
-    });
-  }
-  void OnCancel() override { state_->Cancel(); }
-  void OnDone() override {
-    calls_.Remove(this);
-    delete this;
-  }
-
  private:
-  static constexpr WriteClock::time_point kNotWaiting = WriteClock::time_point::max();
-
-  CollectingCall(OpenCalls<CollectingCall>& calls, MemoryBudgets& budgets,
+  CollectingCall(OpenCalls<ReadingCall>& calls, MemoryBudgets& budgets,
                  const IncomingCall& incoming, Add add, Handler handler)
-      : calls_(calls),
-        context_(incoming.context),
-        gate_(incoming.gate),
-        state_(std::make_shared<CallState>(
-            incoming.info, budgets.ForConnection(incoming.info->connection.peer()))),
-        add_(std::move(add)),
-        handler_(std::move(handler)) {}
+      : ReadingCall(calls, budgets, incoming), add_(std::move(add)), handler_(std::move(handler)) {}
 
-  // Otherwise the call has ended, or its client has gone: gRPC knows it before it calls OnCancel.
-  bool IsWanted() {
-    absl::MutexLock lock(&mutex_);
-    return collecting_ && !context_.IsCancelled();
+  bool Take(bool ok) override {
+    // gRPC knows that a client has gone before it calls OnCancel.
+    if (!incoming().context.IsCancelled()) key_ = incoming().gate.Recheck(*incoming().info);
+    if (!ok || !key_.ok()) return false;
+    collected_ = state()->AcquireRequest(static_cast<int64_t>(message().Length()));
+    const bool more = collected_.ok() && add_(message());
+    message().Clear();
+    return more;
   }
-  void EndCollecting(const absl::Status& status) {
-    absl::MutexLock lock(&mutex_);
-    if (std::exchange(collecting_, false)) End(status);
-  }
-  void End(const absl::Status& status) { Finish(EndOf(status, state_->call(), context_)); }
-
-  void ReadNext() {
-    absl::MutexLock lock(&mutex_);
-    waiting_since_ = WriteClock::now();
-    if (collecting_) StartRead(&bytes_);
+  void StartRequest() override {
+    if (!key_.ok()) return End(key_);
+    if (state()->cancelled()) return Finish(grpc::Status::CANCELLED);
+    state()->ReleaseRequest();
+    handler_(collected_, state(), Ender());
   }
 
-  OpenCalls<CollectingCall>& calls_;
-  grpc::CallbackServerContext& context_;  // lives until OnDone
-  CallGate& gate_;
-  const std::shared_ptr<CallState> state_;
   const Add add_;
   const Handler handler_;
-  grpc::ByteBuffer bytes_;                                          // of the message that is read
-  std::atomic<WriteClock::time_point> waiting_since_{kNotWaiting};  // for the client
-  absl::Mutex mutex_;
-  bool collecting_ ABSL_GUARDED_BY(mutex_) = true;  // until the request starts, or Close
+  absl::Status key_;        // OK: it counts
+  absl::Status collected_;  // OK: all messages so far
 };
 
 }  // namespace attendant

@@ -22,6 +22,7 @@
 #include "server/requests/memory/memory_budgets.h"
 #include "server/rpc/call/calls.h"
 #include "server/rpc/call/ended_call.h"
+#include "server/rpc/call/reading_call.h"
 #include "server/rpc/call/small_message.h"
 #include "server/rpc/call/unary_call.h"
 #include "server/threads/steady_time.h"
@@ -220,8 +221,7 @@ class RawService : public Proto::Service {
   }
 
   // The same for a method with one message. gRPC takes it for a stream, on which it reads nothing
-  // by itself, and calls the handler without the message; on the wire there is no difference. Of
-  // the two handlers the second replaces the first.
+  // by itself; on the wire nothing differs. Of the two handlers the second replaces the first.
   template <typename Handler, typename Function>
   void MarkFromHead(const char* method, Function function) {
     const int index = IndexOf(method);
@@ -234,7 +234,7 @@ class RawService : public Proto::Service {
   std::deque<CallMethod> methods_;  // in place: calls refer to them
   std::vector<OpenMethod*> open_methods_;
   OpenMethodOf<EndedCall> ended_;
-  OpenMethodOf<UnaryCall> unary_;
+  OpenMethodOf<ReadingCall> unary_;
 };
 
 }  // namespace attendant

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
 #include "server/requests/ranking.h"
+#include "server/rpc/call/collecting_call.h"
 #include "server/rpc/scan/received_message.h"
 #include "server/text/unicode/utf8.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "server/rpc/call/calls.h"
-#include "server/rpc/call/collecting_call.h"
 #include "server/rpc/call/raw_service.h"
+#include "server/rpc/call/reading_call.h"
 #include "server/rpc/tei/method.h"
 #include "server/rpc/tei/runs.h"
 #include "tei/v1/tei.grpc.pb.h"
@@ -37,7 +37,7 @@ class RerankService final : public RawService<v1::Rerank> {
 
   const Dependencies& dependencies_;
   TeiMethod<RerankRun> rerank_;
-  OpenMethodOf<CollectingCall> streams_;
+  OpenMethodOf<ReadingCall> streams_;
 };
 
 }  // namespace attendant::tei

@@ -55,7 +55,7 @@ MUTANTS = {
         ("pending.priority = Message().message().priority();", ""),
     ],
     "server/rpc/call/collecting_call.h": [
-        ("collecting_ && «!context_.IsCancelled()»", "true"),
+        ("if («!incoming().context.IsCancelled()») key_ =", "true"),
     ],
     "server/rpc/call/answer_stream.h": [
         ("if (!key.ok()) closing_ = key;", ""),
@@ -73,9 +73,12 @@ MUTANTS = {
     "server/rpc/call/ended_call.h": [
         ("cancelled_ || ended_ >= since", "true"),
     ],
+    "server/rpc/call/reading_call.h": [
+        ("if (waiting_since_.load() >= since) return false;", "return false;"),
+        ("if (StopReading()) return StartRequest();", "return StartRequest();"),
+    ],
     "server/rpc/call/unary_call.h": [
-        ("if (writing_since_.load() >= since) return false;", "return false;"),
-        ("if (!ok) return End(RefuseNoMessage(incoming_));", ""),
+        ("if (!has_message_) return End(RefuseNoMessage(incoming()));", ""),
     ],
     "server/rpc/call/raw_service.h": [
         ("if (status.ok()) status = HoldAnswer(*state, 0);", ""),

@@ -16,7 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
+#include "kernels/core/base/regular_file.h"
 #include "tests/server/in_process_server.h"
+#include "tests/support/checkpoint.h"
 
 namespace attendant {
 namespace {
@@ -24,6 +26,7 @@ namespace {
 using google::protobuf::DescriptorPool;
 using google::protobuf::ServiceDescriptor;
 using testing::Contains;
+using testing::HasSubstr;
 using testing::Not;
 using testing::UnorderedElementsAre;
 
@@ -117,7 +120,10 @@ TEST(GrpcServicesTest, WhatTheFlagsSwitchOffIsNotThere) {
 }
 
 TEST(GrpcServicesTest, ADrainEndsTheStreamsOfEachOne) {
-  InProcessServer server;
+  const TempDirectory directory;
+  InProcessServer::Options options;
+  options.flags.access.access_log = directory / "access.log";
+  InProcessServer server(options);
   server.AwaitReady();
   const auto channel = server.NewChannel();
   const std::vector<std::string> methods = StreamsOf(ListServices(channel));
@@ -129,6 +135,9 @@ TEST(GrpcServicesTest, ADrainEndsTheStreamsOfEachOne) {
   for (size_t i = 0; i < methods.size(); ++i) {
     EXPECT_EQ(streams[i].AwaitEnd().error_code(), grpc::StatusCode::UNAVAILABLE) << methods[i];
   }
+  // Its messages are one request.
+  EXPECT_THAT(*ReadTextFile(directory / "access.log", 1 << 20),
+              HasSubstr(R"("method":"tei.v1.Rerank/RerankStream","code":"UNAVAILABLE")"));
 }
 
 }  // namespace

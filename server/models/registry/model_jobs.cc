@@ -41,36 +41,45 @@ void ModelRegistry::Unload(const std::string& name, Done done) {
   AddJob(Job::Kind::kUnload, name, std::move(done));
 }
 
+absl::Status ModelRegistry::StartLoad(const std::string& name) {
+  Done unheard = [](const absl::Status&) {};
+  return TryAddJob(Job::Kind::kLoad, name, unheard);
+}
+
+absl::Status ModelRegistry::StartUnload(const std::string& name) {
+  Done unheard = [](const absl::Status&) {};
+  return TryAddJob(Job::Kind::kUnload, name, unheard);
+}
+
 void ModelRegistry::Wake(const std::string& name, Done then) {
   AddJob(Job::Kind::kWake, name, std::move(then));
 }
 
+void ModelRegistry::AddJob(Job::Kind kind, const std::string& name, Done done) {
+  const absl::Status status = TryAddJob(kind, name, done);
+  if (done != nullptr) done(status);
+}
+
 // A job joins the last one that waits for the same model, if that is to do the same. A wake has
 // nothing to wait for when its model was loaded since it was looked at.
-void ModelRegistry::AddJob(Job::Kind kind, const std::string& name, Done done) {
-  absl::Status refused = CheckModelName(name);
-  {
-    absl::MutexLock lock(&mutex_);
-    if (draining_) refused = Stopping();
-    const bool awake = kind == Job::Kind::kWake && !AnySleeps(name);
-    if (refused.ok() && !awake) {
-      const auto last = std::find_if(jobs_.rbegin(), jobs_.rend(),
-                                     [&name](const Job& job) { return job.name == name; });
-      if (last != jobs_.rend() && last->kind == kind) {
-        last->done.push_back(std::move(done));
-        return;
-      }
-      if (jobs_.size() < kMaxJobs) {
-        jobs_.push_back({.kind = kind, .name = name, .done = {}});
-        jobs_.back().done.push_back(std::move(done));
-        work_.Signal();
-        return;
-      }
-      refused = absl::ResourceExhaustedError(
+absl::Status ModelRegistry::TryAddJob(Job::Kind kind, const std::string& name, Done& done) {
+  ATTENDANT_RETURN_IF_ERROR(CheckModelName(name));
+  absl::MutexLock lock(&mutex_);
+  if (draining_) return Stopping();
+  if (kind == Job::Kind::kWake && !AnySleeps(name)) return absl::OkStatus();
+  auto job = std::find_if(jobs_.rbegin(), jobs_.rend(),
+                          [&name](const Job& other) { return other.name == name; });
+  if (job == jobs_.rend() || job->kind != kind) {
+    if (jobs_.size() >= kMaxJobs) {
+      return absl::ResourceExhaustedError(
           absl::StrCat(kMaxJobs, " loads and unloads wait already, which is the limit"));
     }
+    jobs_.push_back({.kind = kind, .name = name, .done = {}});
+    job = jobs_.rbegin();
+    work_.Signal();
   }
-  done(refused);
+  job->done.push_back(std::exchange(done, nullptr));
+  return absl::OkStatus();
 }
 
 void ModelRegistry::Work() {

@@ -95,6 +95,9 @@ class ModelRegistry {
   // From its turn on, requests for the model get UNAVAILABLE. OK once the requests from before are
   // answered. NOT_FOUND: it was never loaded.
   void Unload(const std::string& name, Done done);
+  // The same for a caller that leaves the end to the listener. OK: it waits for its turn.
+  absl::Status StartLoad(const std::string& name);
+  absl::Status StartUnload(const std::string& name);
 
   // OK when clients may call Load and Unload, else UNAVAILABLE with the reason.
   absl::Status CheckControl() const;
@@ -178,6 +181,9 @@ class ModelRegistry {
   bool AwaitWork() ABSL_LOCKS_EXCLUDED(mutex_);  // false: the server drains
   std::optional<Job> TakeJob() ABSL_LOCKS_EXCLUDED(mutex_);
   void AddJob(Job::Kind kind, const std::string& name, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes `done` if there is something to wait for. An error: the job is refused.
+  absl::Status TryAddJob(Job::Kind kind, const std::string& name, Done& done)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void Run(Job job) ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<Done> TakeRunning() ABSL_LOCKS_EXCLUDED(mutex_);
   bool AnySleeps(const std::string& name) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/models/repository/repository_watcher.h"
 
-#include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -51,9 +49,11 @@ void RepositoryWatcher::Look() {
   last_ = std::move(fingerprints);
   const RepositoryChanges::Changes changes = changes_.Update(last_, SteadyNow());
   absl::Status no_room;
-  for (const std::string& name : changes.load) no_room.Update(Start(&ModelRegistry::Load, name));
+  for (const std::string& name : changes.load) {
+    no_room.Update(Start(&ModelRegistry::StartLoad, name));
+  }
   for (const std::string& name : changes.unload) {
-    no_room.Update(Start(&ModelRegistry::Unload, name));
+    no_room.Update(Start(&ModelRegistry::StartUnload, name));
   }
   const bool had_room = std::exchange(has_room_, no_room.ok());
   if (had_room && !no_room.ok()) {
@@ -62,18 +62,11 @@ void RepositoryWatcher::Look() {
   }
 }
 
-// How a load ends, the registry's listener hears; but not of one that cannot wait for its turn.
 absl::Status RepositoryWatcher::Start(Change change, const std::string& name) {
-  // Outlives this call where the load does.
-  const auto refusal = std::make_shared<absl::Status>();
-  const std::thread::id here = std::this_thread::get_id();
-  (registry_.*change)(name, [refusal, here](const absl::Status& status) {
-    const bool waits = std::this_thread::get_id() != here;
-    if (!waits && absl::IsResourceExhausted(status)) *refusal = status;
-  });
-  if (refusal->ok()) return absl::OkStatus();
+  absl::Status refused = (registry_.*change)(name);
+  if (!absl::IsResourceExhausted(refused)) return absl::OkStatus();
   changes_.Repeat(name);
-  return *refusal;
+  return refused;
 }
 
 }  // namespace attendant

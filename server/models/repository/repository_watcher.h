@@ -34,7 +34,7 @@ class RepositoryWatcher {
                     const RepositoryContent& at_start);
 
  private:
-  using Change = void (ModelRegistry::*)(const std::string& name, ModelRegistry::Done done);
+  using Change = absl::Status (ModelRegistry::*)(const std::string& name);
 
   void Look();
   // RESOURCE_EXHAUSTED: too many loads and unloads wait.

@@ -67,23 +67,23 @@ CallGate::CallGate(ServerMetrics& metrics, const KeyStore* keys, AccessLog* log,
       ids_(RandomSeed()) {}
 
 CallGate::Entry CallGate::Enter(const CallHead& head) {
-  absl::StatusOr<KeyStore::Grant> key = Authorize(head);
+  const absl::StatusOr<KeyStore::Grant> key = Authorize(head);
   const std::shared_ptr<CallInfo> call(new CallInfo{.method = head.method,
                                                     .connection = OpenCall(connections_, head.peer),
                                                     .key = key.ok() ? key->name : "",
                                                     .request_id = RequestId(head),
                                                     .trace = Trace(head)});
   call->client = absl::HashOf(call->key.empty() ? head.peer : call->key);
-  const absl::Status crowded = CheckCalls(call->connection);
-  if (!crowded.ok()) key = crowded;
-  if (key.ok()) {
+  absl::Status status = CheckCalls(call->connection);
+  if (status.ok()) status = key.status();
+  if (status.ok()) {
     call->key_digest = key->digest;
     call->key_generation = key->generation;
     call->stream_span = OpenStream(*call);
   } else {
-    Refused(*call, key.status());
+    Refused(*call, status);
   }
-  return {call, key.status()};
+  return {call, status};
 }
 
 absl::Status CallGate::Recheck(const CallInfo& call) {

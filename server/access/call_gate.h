@@ -89,8 +89,8 @@ class CallGate {
 
   struct Entry {
     std::shared_ptr<const CallInfo> call;
-    // UNAUTHENTICATED, PERMISSION_DENIED, or RESOURCE_EXHAUSTED for a connection of too many calls:
-    // counted and logged; the transport ends the call so.
+    // UNAUTHENTICATED, PERMISSION_DENIED, or RESOURCE_EXHAUSTED for a connection of too many calls,
+    // whatever their keys: counted and logged; the transport ends the call so.
     absl::Status status;
   };
   Entry Enter(const CallHead& head);

@@ -158,6 +158,19 @@ TEST_F(CallGateTest, AConnectionOfTooManyCallsIsRefused) {
   EXPECT_TRUE(Enter(gate, kEncode).status.ok()) << "one has ended";
 }
 
+// Only this refusal frees a call whose client takes no answer. It tells nothing about the key.
+TEST_F(CallGateTest, TooManyCallsAreRefusedWhateverTheirKeys) {
+  CallGate gate(metrics_, keys_.get(), log_.get(), nullptr, /*max_calls=*/1);
+  std::vector<CallGate::Entry> open;
+  for (int i = 0; i < 2 * 1 + 64; ++i) open.push_back(Enter(gate, kHealth));
+  const absl::Status refused = Enter(gate, kEncode, {{"x-api-key", kKey}}).status;
+  EXPECT_TRUE(absl::IsResourceExhausted(refused));
+  EXPECT_EQ(Enter(gate, kEncode).status, refused);
+  EXPECT_EQ(Enter(gate, kLoad, {{"x-api-key", kKey}}).status, refused);
+  EXPECT_EQ(Refused("connection_calls"), 3);
+  EXPECT_THAT(LogText(), HasSubstr(R"("key":"search","method":"a.Encoder/Encode")"));
+}
+
 TEST_F(CallGateTest, TheRequestIdIsTheClients) {
   CallGate gate(metrics_);
   EXPECT_EQ(Enter(gate, kEncode, {{"x-request-id", "mine"}}).call->request_id, "mine");

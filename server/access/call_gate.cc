@@ -35,6 +35,7 @@ bool IsRefusal(absl::StatusCode code) {
 
 Refusal RefusalOf(const absl::Status& status) {
   if (absl::IsResourceExhausted(status)) return Refusal::kConnectionCalls;
+  if (absl::IsUnimplemented(status)) return Refusal::kUnknownMethod;
   return absl::IsPermissionDenied(status) ? Refusal::kPermissionDenied : Refusal::kUnauthenticated;
 }
 
@@ -107,6 +108,9 @@ absl::Status CallGate::CheckCalls(const OpenCall& connection) const {
 }
 
 absl::StatusOr<KeyStore::Grant> CallGate::Authorize(const CallHead& head) const {
+  if (head.method.unknown) {
+    return absl::UnimplementedError(absl::StrCat("there is no method ", head.method.name));
+  }
   if (keys_ == nullptr || head.method.group == MethodGroup::kOpen) return KeyStore::Grant();
   absl::string_view key = BearerKey(head.header("authorization").value_or(""));
   if (key.empty()) key = head.header("x-api-key").value_or("");

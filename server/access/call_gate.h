@@ -31,6 +31,7 @@ struct CallMethod {
   MethodGroup group;
   bool routine = false;  // asked for every second: access log and traces have its errors only
   bool streams = false;  // a call may have many requests
+  bool unknown = false;  // no service has it: its calls are refused
 };
 
 // A call as its transport knows it before it reads the message.
@@ -89,8 +90,9 @@ class CallGate {
 
   struct Entry {
     std::shared_ptr<const CallInfo> call;
-    // UNAUTHENTICATED, PERMISSION_DENIED, or RESOURCE_EXHAUSTED for a connection of too many calls,
-    // whatever their keys: counted and logged; the transport ends the call so.
+    // UNAUTHENTICATED, PERMISSION_DENIED, UNIMPLEMENTED for an unknown method, or
+    // RESOURCE_EXHAUSTED for a connection of too many calls, whatever their keys: counted and
+    // logged; the transport ends the call so.
     absl::Status status;
   };
   Entry Enter(const CallHead& head);

@@ -105,6 +105,7 @@ void WarnOfPlaintextGrpc(const ServerFlags& flags, bool loopback) {
 
 absl::StatusOr<GrpcServer> StartGrpcServer(const ServerFlags& flags,
                                            std::span<grpc::Service* const> services,
+                                           grpc::CallbackGenericService& others,
                                            ConnectionObserver& observer) {
   ATTENDANT_ASSIGN_OR_RETURN(ListeningSocket socket, ListenOn(flags.listen));
   GrpcServer started;
@@ -119,6 +120,7 @@ absl::StatusOr<GrpcServer> StartGrpcServer(const ServerFlags& flags,
   RefuseCompression(builder);
   SetKeepalive(builder);
   for (grpc::Service* service : services) builder.RegisterService(service);
+  builder.RegisterCallbackGenericService(&others);
   std::unique_ptr<ExternalConnectionAcceptor> grpc =
       builder.experimental().AddExternalConnectionAcceptor(
           grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,

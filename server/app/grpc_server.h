@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/impl/codegen/service_type.h>
 #include <grpcpp/server.h>
 
@@ -21,11 +22,12 @@ struct GrpcServer {
   std::unique_ptr<ConnectionAcceptor> acceptor;  // stops before the server does
 };
 
-// Serves `services` on flags.listen, with TLS when the flags name certificates; who reloads its
-// tls_files is another's business. `services` and `observer` must outlive the server. An address
-// that is in use is an error, never shared.
+// Serves `services`, and `others` for all other methods, on flags.listen, with TLS when the flags
+// name certificates; who reloads its tls_files is another's business. The references must outlive
+// the server. An address that is in use is an error, never shared.
 absl::StatusOr<GrpcServer> StartGrpcServer(const ServerFlags& flags,
                                            std::span<grpc::Service* const> services,
+                                           grpc::CallbackGenericService& others,
                                            ConnectionObserver& observer);
 
 }  // namespace attendant

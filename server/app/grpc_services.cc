@@ -19,8 +19,9 @@ namespace attendant {
 
 GrpcServices::GrpcServices(const ServerFlags& flags, const EncodeDependencies& encode,
                            const AttendDependencies& attend, HealthService& health)
-    : tei_{encode, MakeStreamLimits(flags), kVersion} {
+    : tei_{encode, MakeStreamLimits(flags), kVersion}, unknown_methods_(encode.requests.gate) {
   const StreamLimits& streams = tei_.streams;
+  open_methods_.push_back(&unknown_methods_.open_method());
   Serve(health);
   Serve(std::make_unique<EncoderService>(encode, streams));
   if (flags.attention_service) Serve(std::make_unique<AttentionService>(attend, streams));

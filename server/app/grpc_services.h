@@ -14,6 +14,7 @@
 #include "server/rpc/call/raw_service.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/tei/method.h"
+#include "server/rpc/unknown_methods.h"
 
 namespace attendant {
 
@@ -26,7 +27,9 @@ class GrpcServices {
                const AttendDependencies& attend, HealthService& health);
 
   const std::vector<grpc::Service*>& services() const { return services_; }
-  // RawService::open_methods of all.
+  // Of all other methods.
+  UnknownMethods& unknown_methods() { return unknown_methods_; }
+  // RawService::open_methods of all, and that of the unknown methods.
   const std::vector<OpenMethod*>& open_methods() const { return open_methods_; }
 
  private:
@@ -36,6 +39,7 @@ class GrpcServices {
   void Serve(std::unique_ptr<Service> service);
 
   const tei::Dependencies tei_;
+  UnknownMethods unknown_methods_;
   std::vector<std::unique_ptr<grpc::Service>> owned_;
   std::vector<grpc::Service*> services_;
   std::vector<std::string> names_;  // for reflection

@@ -267,8 +267,8 @@ absl::Status RunningApp::Listen(const ServerFlags& flags) {
   }
   http_ = *std::move(http);
   WarnOfPlaintextHttp(flags, http_->loopback());
-  absl::StatusOr<GrpcServer> grpc =
-      StartGrpcServer(flags, services_.services(), connection_counter_);
+  absl::StatusOr<GrpcServer> grpc = StartGrpcServer(
+      flags, services_.services(), services_.unknown_methods(), connection_counter_);
   if (!grpc.ok()) {
     return absl::Status(grpc.status().code(),
                         absl::StrCat("--listen ", flags.listen, ": ", grpc.status().message()));

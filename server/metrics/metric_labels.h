@@ -109,6 +109,7 @@ enum class Refusal {
   kHttpRequests,      // more requests in work on the HTTP port than --max_http_connections
   kStreamMemory,      // all open streams together
   kConnectionCalls,   // more calls on a connection than its client may open
+  kUnknownMethod,     // a call of a method that no gRPC service has
   kEnd,
 };
 inline constexpr auto kRefusals = std::to_array<LabelRow<Refusal>>({
@@ -122,6 +123,7 @@ inline constexpr auto kRefusals = std::to_array<LabelRow<Refusal>>({
     {Refusal::kHttpRequests, "http_requests"},
     {Refusal::kStreamMemory, "stream_memory"},
     {Refusal::kConnectionCalls, "connection_calls"},
+    {Refusal::kUnknownMethod, "unknown_method"},
 });
 static_assert(IsWhole(kRefusals));
 

@@ -31,6 +31,7 @@ constexpr char kTraceParent[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba
 const CallMethod kEncode{"a.Encoder/Encode", MethodGroup::kInfer};
 const CallMethod kLoad{"a.Repository/Load", MethodGroup::kAdmin};
 const CallMethod kHealth{"a.Health/Check", MethodGroup::kOpen};
+const CallMethod kUnknown{.name = "a.Encoder/Decode", .group = MethodGroup::kOpen, .unknown = true};
 
 class CallGateTest : public testing::Test {
  protected:
@@ -137,10 +138,13 @@ TEST_F(CallGateTest, RefusesAndCounts) {
             absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(Enter(gate, kLoad, headers).status.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_TRUE(Enter(gate, kHealth).status.ok());
+  EXPECT_EQ(Enter(gate, kUnknown).status,
+            absl::UnimplementedError("there is no method a.Encoder/Decode"));
   EXPECT_EQ(Refused("unauthenticated"), 3);
   EXPECT_EQ(Refused("permission_denied"), 1);
+  EXPECT_EQ(Refused("unknown_method"), 1);
   ASSERT_EQ(gate.connections().Report().size(), 1u);
-  EXPECT_EQ(gate.connections().Report()[0].last_minute.refused, 4);
+  EXPECT_EQ(gate.connections().Report()[0].last_minute.refused, 5);
   EXPECT_EQ(gate.connections().Report()[0].last_minute.requests, 0);
 }
 
@@ -167,7 +171,8 @@ TEST_F(CallGateTest, TooManyCallsAreRefusedWhateverTheirKeys) {
   EXPECT_TRUE(absl::IsResourceExhausted(refused));
   EXPECT_EQ(Enter(gate, kEncode).status, refused);
   EXPECT_EQ(Enter(gate, kLoad, {{"x-api-key", kKey}}).status, refused);
-  EXPECT_EQ(Refused("connection_calls"), 3);
+  EXPECT_EQ(Enter(gate, kUnknown).status, refused);
+  EXPECT_EQ(Refused("connection_calls"), 4);
   EXPECT_THAT(LogText(), HasSubstr(R"("key":"search","method":"a.Encoder/Encode")"));
 }
 

@@ -119,6 +119,28 @@ TEST(GrpcServicesTest, WhatTheFlagsSwitchOffIsNotThere) {
   EXPECT_EQ(reflect.AwaitEnd().error_code(), grpc::StatusCode::UNIMPLEMENTED);
 }
 
+TEST(GrpcServicesTest, CallsOfUnknownMethodsAreCountedAndLogged) {
+  const TempDirectory directory;
+  WriteFile(directory / "keys", "0123456789abcdef search infer\n");
+  InProcessServer::Options options;
+  options.flags.access.api_keys = directory / "keys";
+  options.flags.access.access_log = directory / "access.log";
+  {
+    const InProcessServer server(options);
+    const std::string series = R"(attendant_refused_total{reason="unknown_method"})";
+    EXPECT_EQ(server.Metric(series), 0);
+    for (const char* method : {"/attendant.v1.Encoder/Decode", "/nobody"}) {
+      QuietStream stream(server.NewChannel(), method);
+      const grpc::Status status = stream.AwaitEnd();
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << method;
+      EXPECT_THAT(status.error_message(), HasSubstr("there is no method "));
+    }
+    EXPECT_EQ(server.Metric(series), 2);
+  }
+  EXPECT_THAT(*ReadTextFile(directory / "access.log", 1 << 20),
+              HasSubstr(R"("method":"attendant.v1.Encoder/Decode","code":"UNIMPLEMENTED")"));
+}
+
 TEST(GrpcServicesTest, ADrainEndsTheStreamsOfEachOne) {
   const TempDirectory directory;
   InProcessServer::Options options;

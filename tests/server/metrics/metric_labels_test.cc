@@ -37,9 +37,9 @@ std::set<std::string> ValuesOf(const Exposition& scrape, const std::string& fami
 
 TEST_F(MetricLabelsTest, CountsRefusalsByReason) {
   const std::vector<std::string> reasons = {
-      "message",       "request_memory",  "response_memory",   "connection_memory",
-      "slow_reader",   "unauthenticated", "permission_denied", "http_requests",
-      "stream_memory", "connection_calls"};
+      "message",       "request_memory",   "response_memory",   "connection_memory",
+      "slow_reader",   "unauthenticated",  "permission_denied", "http_requests",
+      "stream_memory", "connection_calls", "unknown_method"};
   ASSERT_EQ(reasons.size(), kRefusals.size());
   for (size_t i = 0; i < reasons.size(); ++i) {
     for (size_t count = 0; count <= i; ++count) metrics_.CountRefused(static_cast<Refusal>(i));

@@ -66,11 +66,11 @@ bool AccessLog::WithinRate() {
 }
 
 void AccessLog::Flush(absl::Duration limit) {
-  const auto written = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return queue_.empty() && !writing_;
-  };
+  const absl::Time deadline = SteadyNow() + limit;
   absl::MutexLock lock(&mutex_);
-  mutex_.AwaitWithTimeout(absl::Condition(&written), limit);
+  while ((writing_ || !queue_.empty()) && SteadyNow() < deadline) {
+    written_.WaitUntil(mutex_, deadline);
+  }
 }
 
 void AccessLog::Loop() {
@@ -82,6 +82,7 @@ void AccessLog::Loop() {
     {
       absl::MutexLock lock(&mutex_);
       writing_ = false;
+      if (queue_.empty()) written_.SignalAll();
       mutex_.Await(absl::Condition(&may_go_on));
       if (queue_.empty()) return;
       records.swap(queue_);

@@ -14,6 +14,7 @@
 #include "server/access/access_record.h"
 #include "server/access/log_file.h"
 #include "server/metrics/server_metrics.h"
+#include "server/threads/steady_time.h"
 #include "server/tracing/id_source.h"
 
 namespace attendant {
@@ -58,6 +59,7 @@ class AccessLog {
   absl::Time renewed_;  // likewise
 
   absl::Mutex mutex_;
+  SteadyCondVar written_;
   std::deque<AccessRecord> queue_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -28,6 +28,7 @@
 #include "server/models/attention_model.h"
 #include "server/models/model_loader.h"
 #include "server/net/descriptor_limit.h"
+#include "server/threads/steady_time.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
 
@@ -336,10 +337,10 @@ void RunningApp::Drain() {
     spdlog::info("serving for another {} s before the drain", absl::ToInt64Seconds(drain_delay_));
     absl::SleepFor(drain_delay_);
   }
-  const absl::Time deadline = absl::Now() + drain_timeout_;
+  const absl::Time deadline = SteadyNow() + drain_timeout_;
   spdlog::info("draining for at most {} s", absl::ToInt64Seconds(drain_timeout_));
   registry_.Drain(deadline);
-  Close(std::max(deadline, absl::Now() + kFlushTime));
+  Close(std::max(deadline, SteadyNow() + kFlushTime));
   if (access_log_ != nullptr) access_log_->Flush(kFlushTime);
   if (tracer_ != nullptr && !tracer_->Flush(kSpanFlushTime)) {
     spdlog::warn("the last spans did not reach the collector");

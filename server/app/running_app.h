@@ -88,7 +88,8 @@ class RunningApp final : public App {
   void UpdateHealth();
   absl::Status LoadFailure() const;  // not OK when every model failed, and none can come later
   void Drain();
-  // Ends streams and watches; waits until the answers are written, at most until `deadline`.
+  // Ends streams and watches; waits until the answers are written, at most until `deadline`,
+  // a steady time.
   void Close(absl::Time deadline);
 
   const ModelControl model_control_;

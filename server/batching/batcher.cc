@@ -192,8 +192,7 @@ void Batcher::Cancel(RequestId id) {
   Post(std::move(ended));
 }
 
-void Batcher::Drain(absl::Time wall_deadline) {
-  const absl::Time deadline = threading_.ToSteady(wall_deadline);
+void Batcher::Drain(absl::Time deadline) {
   Ended ended;
   {
     absl::MutexLock lock(&mutex_);

@@ -117,7 +117,7 @@ class Batcher {
   void Cancel(RequestId id);
 
   // Refuses new requests with UNAVAILABLE from now on, waits until the admitted ones have completed
-  // or `deadline`, of the wall clock, passes, and completes the others with UNAVAILABLE.
+  // or `deadline`, a steady time, passes, and completes the others with UNAVAILABLE.
   void Drain(absl::Time deadline);
 
   // `listener` is called once, with the reason, when no runner is left: from one of the batcher's

@@ -3,8 +3,6 @@
 
 #include <chrono>
 
-#include "absl/time/clock.h"
-
 namespace attendant {
 namespace {
 
@@ -24,8 +22,6 @@ class Relockable {
 absl::Time SteadyNow() {
   return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
-
-absl::Time ToSteady(absl::Time wall) { return SteadyNow() + (wall - absl::Now()); }
 
 void SteadyCondVar::WaitUntil(absl::Mutex& mutex, absl::Time deadline) {
   Relockable lock(mutex);

@@ -13,11 +13,8 @@ namespace attendant {
 // to the wall clock: steady times compare with each other only.
 absl::Time SteadyNow();
 
-// The steady time of a moment of the wall clock, as the two clocks stand now. Infinite ones stay.
-absl::Time ToSteady(absl::Time wall);
-
 // A condition variable for an absl::Mutex whose timed waits follow the steady clock; those of
-// absl::CondVar follow the wall clock. Thread-safe.
+// absl::Mutex and absl::CondVar follow the wall clock. Thread-safe.
 class SteadyCondVar {
  public:
   void Signal() { condition_.notify_one(); }

@@ -40,7 +40,6 @@ class SystemThread final : public Threading::Thread {
 class SystemThreading final : public Threading {
  public:
   absl::Time Now() override { return SteadyNow(); }
-  absl::Time ToSteady(absl::Time wall) override { return attendant::ToSteady(wall); }
   std::unique_ptr<Condition> MakeCondition() override {
     return std::make_unique<SystemCondition>();
   }

@@ -36,8 +36,6 @@ class Threading {
   virtual ~Threading() = default;
 
   virtual absl::Time Now() = 0;  // a steady time, see steady_time.h
-  // The steady time of a moment of the wall clock. Infinite ones stay.
-  virtual absl::Time ToSteady(absl::Time wall) = 0;
   virtual std::unique_ptr<Condition> MakeCondition() = 0;
   // `name` is cut to 15 bytes.
   virtual std::unique_ptr<Thread> Start(const std::string& name,

@@ -117,7 +117,7 @@ TABLE = {
         private="boost"),
     "server/http/port": row(
         "server/access server/http server/http/connection server/limits server/metrics server/net server/requests "
-        "server/retry", "absl",
+        "server/retry server/threads", "absl",
         private="boost"),
     "server/http/client": row(
         "client/http kernels/core server/http server/tracing server/tracing/export", "absl"),

@@ -6,8 +6,8 @@
 
 Checked: the include arrows of rules.py, types and libraries that come through other headers, includes that are missing,
 private names that meet in a unity build, cycles between modules, permissions that nothing uses, the licence line, the
-length of files, lines and functions, the number of files in a folder, loops over lists of statuses, links and paths on
-Markdown pages, and paths of one machine. Prints one line for each fault; the exit code is 1 when there is one.
+length of files, lines and functions, the number of files in a folder, loops over lists of statuses, waits by the wall
+clock, links and paths on Markdown pages, and paths of one machine. Prints one line for each fault; the exit code is 1 when there is one.
 """
 
 import collections
@@ -20,6 +20,7 @@ import rules
 
 IMPORT = re.compile(r'^\s*import\s+(?:public\s+)?"([^"]+)"')
 MACHINE_PATH = re.compile(r"(?<![A-Za-z0-9_.${}~])/(?:work|root|home|Users)/\w")
+TIMED_WAIT = re.compile(r"\b(?:LockWhen|ReaderLockWhen|Await|Wait|WaitForNotification)With(?:Timeout|Deadline)\b")
 FOR_LIST = re.compile(r"\bfor\s*\(([^;(){}]*?)(\w+)\s*:\s*(?:[\w:]+\s*(?:<[^;{}]*>)?\s*)?(?=\{)")
 
 
@@ -90,6 +91,7 @@ class Tree:
                 self.check_includes(name)
                 self.check_functions(name)
                 self.check_status_lists(name)
+                self.check_timed_waits(name)
             elif relative.suffix == ".proto":
                 self.check_imports(name, text)
         self.check_names()
@@ -269,6 +271,14 @@ class Tree:
             if re.search(r"\bStatus(?:Or\s*<.*>)?\b[\s&]*(?:const\b[\s&]*)?$", match.group(1)) or is_tested:
                 self.fault(name, code.count("\n", 0, match.start()) + 1,
                            "a loop over a list of statuses, use ATTENDANT_RETURN_IF_ERROR for each")
+
+    def check_timed_waits(self, name):
+        """Those of Abseil follow the wall clock, which may be set while they last."""
+        if not name.startswith("server/"):
+            return
+        for number, line in enumerate(self.code[name].splitlines(), 1):
+            if match := TIMED_WAIT.search(line):
+                self.fault(name, number, f"{match.group()} follows the wall clock, use SteadyCondVar")
 
     def check_imports(self, name, text):
         for number, line in enumerate(text.splitlines(), 1):

@@ -266,6 +266,13 @@ class StructureTest(unittest.TestCase):
                      "// for (const absl::Status& s : {A(), B()})\n"):
             self.assertEqual(self.faults(**{"server/text/a.cc": LICENCE + "Status F() {\n  " + loop + "}\n"}), [])
 
+    def test_waits_by_the_wall_clock(self):
+        wait = LICENCE + "  mutex_.AwaitWithTimeout(absl::Condition(&done), limit);\n"
+        self.assertEqual(self.fault("server/text/a.cc", wait),
+                         "server/text/a.cc:2: AwaitWithTimeout follows the wall clock, use SteadyCondVar")
+        for name, text in (("tests/a.cc", wait), ("server/text/a.cc", LICENCE + "// No AwaitWithTimeout.\n")):
+            self.assertEqual(self.faults(**{name: text}), [])
+
     def test_length_counts_functions_only(self):
         data = "constexpr int kTable[] = {\n" + "1'000,\n" * 90 + "};\n"
         scope = "struct alignas(8) A {\n" + "  int a;\n" * 90 + "};\n"

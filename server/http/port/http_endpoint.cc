@@ -28,6 +28,7 @@
 #include "server/metrics/server_metrics.h"
 #include "server/net/listening_socket.h"
 #include "server/retry/retry_hint.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 namespace {
@@ -107,6 +108,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   mutable absl::Mutex mutex;
   bool closing ABSL_GUARDED_BY(mutex) = false;
   int64_t entered ABSL_GUARDED_BY(mutex) = 0;  // requests of routes until their answers are written
+  SteadyCondVar none_entered;
   int64_t in_work ABSL_GUARDED_BY(mutex) = 0;  // exchanges
 
   asio::executor_work_guard<asio::io_context::executor_type> work{loop->get_executor()};
@@ -202,7 +204,7 @@ absl::Status HttpEndpoint::Impl::Enter(MethodGroup group) {
 
 void HttpEndpoint::Impl::Leave() {
   absl::MutexLock lock(&mutex);
-  --entered;
+  if (--entered == 0) none_entered.SignalAll();
 }
 
 void HttpEndpoint::Impl::Started() {
@@ -308,9 +310,9 @@ bool HttpEndpoint::loopback() const { return impl_->only_loopback; }
 void HttpEndpoint::Close(absl::Time deadline) {
   absl::MutexLock lock(&impl_->mutex);
   impl_->closing = true;
-  const auto none = [this]()
-                        ABSL_SHARED_LOCKS_REQUIRED(impl_->mutex) { return impl_->entered == 0; };
-  impl_->mutex.AwaitWithDeadline(absl::Condition(&none), deadline);
+  while (impl_->entered > 0 && SteadyNow() < deadline) {
+    impl_->none_entered.WaitUntil(impl_->mutex, deadline);
+  }
 }
 
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Listen(const std::string& address,

@@ -61,7 +61,7 @@ class HttpEndpoint {
   bool loopback() const;  // only this machine can connect
 
   // From now on routes answer UNAVAILABLE; pages are served on. Returns when the answers of all
-  // earlier requests are written, or at `deadline`.
+  // earlier requests are written, or at `deadline`, a steady time.
   void Close(absl::Time deadline);
 
  private:

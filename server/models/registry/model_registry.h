@@ -135,8 +135,8 @@ class ModelRegistry {
   void AnnounceDrain();
 
   // Every model turns kDraining, refuses new requests, and finishes the admitted ones until
-  // `deadline`. Loads that wait or run are answered with UNAVAILABLE at once; a model that is still
-  // loading is given up once its load ends. A second call finds all drained.
+  // `deadline`, a steady time. Loads that wait or run are answered with UNAVAILABLE at once; a
+  // model that is still loading is given up once its load ends. A second call finds all drained.
   void Drain(absl::Time deadline);
 
  private:

@@ -17,6 +17,7 @@
 #include "server/access/call_gate.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "server/retry/retry_hint.h"
+#include "server/threads/steady_time.h"
 
 // The calls of every gRPC service. Streams are in answer_stream.h.
 namespace attendant {
@@ -102,6 +103,7 @@ class OpenCalls {
   void Remove(Call* call) {
     absl::MutexLock lock(&mutex_);
     calls_.erase(call);
+    if (calls_.empty()) none_.SignalAll();
   }
   // Closes every call, and from now on new ones at once.
   void CloseAll() {
@@ -109,11 +111,10 @@ class OpenCalls {
     closing_ = true;
     for (Call* call : calls_) call->Close();
   }
-  // Waits until the calls that CloseAll found are gone, at most until `deadline`.
+  // Waits until the calls that CloseAll found are gone, at most until `deadline`, a steady time.
   void AwaitClosed(absl::Time deadline) {
     absl::MutexLock lock(&mutex_);
-    const auto none = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return calls_.empty(); };
-    mutex_.AwaitWithDeadline(absl::Condition(&none), deadline);
+    while (!calls_.empty() && SteadyNow() < deadline) none_.WaitUntil(mutex_, deadline);
   }
   // Cancels the calls that have waited since before `since` for their client to take an answer.
   // Returns how many.
@@ -126,6 +127,7 @@ class OpenCalls {
 
  private:
   absl::Mutex mutex_;  // taken before a call's own
+  SteadyCondVar none_;
   absl::flat_hash_set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
 };

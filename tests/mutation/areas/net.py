@@ -53,6 +53,7 @@ MUTANTS = {
         ("parser_->keep_alive() && !host_.stopping()", "parser_->keep_alive()"),
     ],
     "server/http/port/http_endpoint.cc": [
+        ("impl_->entered > 0 && «SteadyNow() < deadline»", "false"),
         ("entered >= doors.limits.max_connections", "entered > doors.limits.max_connections"),
         ("fresh.size > 0 && !many_bodies", "fresh.size > 0"),
         ("if (waiting.size > 0) gives_way = waiting.oldest;", ""),

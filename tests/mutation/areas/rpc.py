@@ -69,6 +69,7 @@ MUTANTS = {
     ],
     "server/rpc/call/calls.h": [
         ("answer.mutable_error()->set_retry_after_ms(absl::ToInt64Milliseconds(*delay));", ""),
+        ("!calls_.empty() && SteadyNow() < deadline", "!calls_.empty()"),
     ],
     "server/rpc/call/ended_call.h": [
         ("cancelled_ || ended_ >= since", "true"),

@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/batching/batcher.h"
 #include "server/threads/steady_time.h"
 #include "tests/server/batching/batcher_fixture.h"
@@ -58,7 +58,7 @@ class BatcherStressTest : public BatcherTest, public testing::WithParamInterface
     for (size_t i = 0; i < kRequestsPerClient; ++i) {
       if (seed == 1 && i == kRequestsPerClient / 2) {
         AwaitBatches();
-        batcher_->Drain(absl::Now());
+        batcher_->Drain(SteadyNow());
       }
       client.lens[i].resize(static_cast<size_t>(1 + pick(6)));
       for (int& len : client.lens[i]) len = 1 + pick(10);

@@ -26,6 +26,7 @@
 #include "server/models/registry/model_registry.h"
 #include "server/net/listening_socket.h"
 #include "server/requests/memory/memory_budgets.h"
+#include "server/threads/steady_time.h"
 #include "tests/server/http/http_client.h"
 
 namespace attendant {
@@ -200,7 +201,9 @@ TEST_F(HttpConnectionTest, TheLastAnswersOfAServerEndTheirConnections) {
   HttpClient client(endpoint_->port());
   client.Post(kPath, "");
   std::unique_ptr<HttpExchange> exchange = AwaitRequest();
-  endpoint_->Close(absl::InfinitePast());
+  const absl::Time deadline = SteadyNow() + absl::Milliseconds(5);
+  endpoint_->Close(deadline);
+  EXPECT_GE(SteadyNow(), deadline);
   EndExchange(std::move(exchange), absl::OkStatus());
   ASSERT_THAT(client.Read().head, HasSubstr("Connection: close\r\n"));
   EXPECT_EQ(client.ReadAll(), "");

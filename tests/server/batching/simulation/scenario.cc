@@ -85,7 +85,7 @@ void Scenario::StopBatcher(Life& life) {
     const absl::Time deadline = life.drain_deadline = threading_.Now() + grace;
     life.drain_began = threading_.Now();
     ++events_["drain"];
-    life.batcher->Drain(threading_.WallNow() + grace);
+    life.batcher->Drain(deadline);
     life.drained = threading_.Now();
     Trace("drained");
     if (life.drained > deadline + kSlack) Fail("a drain took longer than its deadline");
@@ -121,10 +121,6 @@ void Scenario::Main() {
 void Scenario::Operate() {
   for (int64_t reloads = threading_.Random(3); reloads > 0; --reloads) {
     threading_.Sleep(absl::Microseconds(threading_.Random(10'000)));
-    if (threading_.OneIn(2)) {
-      threading_.SetWallClock(absl::Seconds(threading_.Random(7200) - 3600));
-      ++events_["clock set"];
-    }
     const std::shared_ptr<Life> old = lives_.back();
     StartBatcher();
     ++events_["reload"];

@@ -70,10 +70,7 @@ class SimulatedThreading::Handle final : public Thread {
 };
 
 SimulatedThreading::SimulatedThreading(const Options& options)
-    : options_(options),
-      random_(options.seed),
-      now_(absl::UnixEpoch() + absl::Seconds(1000)),
-      wall_offset_(absl::Hours(400'000)) {}
+    : options_(options), random_(options.seed), now_(absl::UnixEpoch() + absl::Seconds(1000)) {}
 
 SimulatedThreading::~SimulatedThreading() {
   for (const std::unique_ptr<Task>& task : tasks_) FreeFibers().push_back(std::move(task->fiber));

@@ -40,13 +40,8 @@ class SimulatedThreading final : public Threading {
   bool OneIn(int64_t n) { return Random(n) == 0; }
 
   absl::Time Now() override { return now_; }
-  absl::Time ToSteady(absl::Time wall) override { return now_ + (wall - WallNow()); }
   std::unique_ptr<Condition> MakeCondition() override;
   std::unique_ptr<Thread> Start(const std::string& name, absl::AnyInvocable<void()> body) override;
-
-  // The wall clock, which may be set at any time.
-  absl::Time WallNow() const { return now_ + wall_offset_; }
-  void SetWallClock(absl::Duration forward) { wall_offset_ += forward; }
 
   // Called whenever all threads wait, before the clock moves.
   void OnIdle(std::function<void()> idle) { idle_ = std::move(idle); }
@@ -64,7 +59,6 @@ class SimulatedThreading final : public Threading {
   const Options options_;
   std::mt19937_64 random_;
   absl::Time now_;
-  absl::Duration wall_offset_;
   std::function<void()> idle_;
   std::vector<std::unique_ptr<Task>> tasks_;
   Task* current_ = nullptr;

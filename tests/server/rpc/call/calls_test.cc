@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 
+#include "absl/time/time.h"
 #include "attendant/v1/encoder.pb.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 namespace {
@@ -34,6 +37,25 @@ TEST(FinishStreamAnswerTest, AnErrorTakesThePlaceOfTheResponse) {
   EXPECT_EQ(answer.error().code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(answer.error().message().size(), 1024u);
   EXPECT_EQ(answer.error().retry_after_ms(), 70);
+}
+
+struct OpenCall {
+  void Close() { closed = true; }
+  bool closed = false;
+};
+
+TEST(OpenCallsTest, AreAwaitedUntilTheyAreGoneOrTheDeadline) {
+  OpenCall call;
+  OpenCalls<OpenCall> calls;
+  calls.Add(&call);
+  calls.CloseAll();
+  EXPECT_TRUE(call.closed);
+  const absl::Time deadline = SteadyNow() + absl::Milliseconds(5);
+  calls.AwaitClosed(deadline);
+  EXPECT_GE(SteadyNow(), deadline);
+  std::thread end([&] { calls.Remove(&call); });
+  calls.AwaitClosed(absl::InfiniteFuture());
+  end.join();
 }
 
 }  // namespace

@@ -51,6 +51,12 @@ int Print(const std::string& text) {
   return 0;
 }
 
+// How long a stop may take: the service manager must not end the process before.
+absl::Duration StopTime(const ServerFlags& flags) {
+  constexpr absl::Duration kFlushTime = absl::Seconds(10);  // of logs and spans, with room
+  return absl::Seconds(flags.drain_delay_s + flags.drain_timeout_s) + kFlushTime;
+}
+
 int Serve(const ServerFlags& flags, const ModelSources& sources) {
   StopSignals signals;
   spdlog::info("attendant-server {}", kVersion);
@@ -61,7 +67,12 @@ int Serve(const ServerFlags& flags, const ModelSources& sources) {
         WritePortFile(flags.port_file, (*app)->grpc_port(), (*app)->http_port());
     if (!written.ok()) EndProcess(Fail(written));  // waits for no load in progress
   }
-  signals.Watch([&app] { (*app)->RequestStop(); });
+  signals.Watch([&app, &flags] {
+    NotifyServiceManager(absl::StrCat("STOPPING=1\nEXTEND_TIMEOUT_USEC=",
+                                      absl::ToInt64Microseconds(StopTime(flags))));
+    (*app)->RequestStop();
+  });
+  NotifyServiceManager("READY=1");
   const absl::Status status = (*app)->Run();
   EndProcess(status.ok() ? 0 : Fail(status));
 }

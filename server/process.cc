@@ -2,10 +2,15 @@
 #include "server/process.h"
 
 #include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -24,6 +29,22 @@ absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port
   const std::string reason = std::strerror(errno);
   std::remove(draft.c_str());
   return absl::UnavailableError(absl::StrCat("cannot write --port_file ", path, ": ", reason));
+}
+
+void NotifyServiceManager(const std::string& state) {
+  const char* const variable = std::getenv("NOTIFY_SOCKET");
+  const std::string name = variable == nullptr ? "" : variable;
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  if (name.empty() || name.size() > sizeof(address.sun_path)) return;
+  std::copy(name.begin(), name.end(), address.sun_path);
+  if (name.front() == '@') address.sun_path[0] = '\0';  // a name that is in no file system
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (sendto(socket, state.data(), state.size(), MSG_NOSIGNAL,
+             reinterpret_cast<const sockaddr*>(&address), length) < 0) {
+    spdlog::warn("NOTIFY_SOCKET {}: {}", name, std::strerror(errno));
+  }
+  close(socket);
 }
 
 StopSignals::StopSignals() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a server process that serve nothing: its port file and its stop signals.
+// The parts of a server process that serve nothing: its port file, its word to the service manager
+// and its stop signals.
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,10 @@ namespace attendant {
 // Writes the lines grpc=PORT and http=PORT to `path`, at once or not at all: a reader never finds
 // half a file.
 absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port);
+
+// Sends `state`, lines like READY=1, to the service manager that started the process and named its
+// socket in NOTIFY_SOCKET, as sd_notify(3) does. Without that name it does nothing.
+void NotifyServiceManager(const std::string& state);
 
 // Waits for SIGTERM and SIGINT on a thread of its own, where anything may be called. The first
 // signal calls `on_stop`, the second ends the process at once.

@@ -20,6 +20,9 @@ MUTANTS = {
         ("flags.max_batch_tokens != 0", "false"),
         ("flags.help || flags.version || flags.help_markdown", "flags.help || flags.version"),
     ],
+    "server/process.cc": [
+        ("if (name.front() == '@') address.sun_path[0] = '\\0';", ""),
+    ],
     "server/app/app_options.cc": [
         ("budget / 100 * percent", "budget / 100"),
         ("absl::Microseconds(flags.max_queue_delay_us)", "absl::Milliseconds(flags.max_queue_delay_us)"),

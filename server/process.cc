@@ -52,6 +52,9 @@ StopSignals::StopSignals() {
   sigemptyset(&signals_);
   sigaddset(&signals_, SIGTERM);
   sigaddset(&signals_, SIGINT);
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) sigaddset(&signals_, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
 }
 
@@ -73,7 +76,7 @@ void StopSignals::Wait(const std::function<void()>& on_stop) const {
     sigwait(&signals_, &signal);
     if (ending_) return;
     if (!first) _exit(kExitOfSignal + signal);
-    spdlog::info("{}: stopping; once more ends at once", signal == SIGTERM ? "SIGTERM" : "SIGINT");
+    spdlog::info("SIG{}: stopping; once more ends at once", sigabbrev_np(signal));
     on_stop();
   }
 }

@@ -21,11 +21,12 @@ absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port
 // socket in NOTIFY_SOCKET, as sd_notify(3) does. Without that name it does nothing.
 void NotifyServiceManager(const std::string& state);
 
-// Waits for SIGTERM and SIGINT on a thread of its own, where anything may be called. The first
-// signal calls `on_stop`, the second ends the process at once.
+// Waits for SIGTERM, SIGINT and, unless it is ignored as under nohup(1), SIGHUP: on a thread of its
+// own, where anything may be called. The first signal calls `on_stop`, the second ends the process
+// at once.
 class StopSignals {
  public:
-  // Blocks both signals in the calling thread and all that it starts later: make it first in main.
+  // Blocks the signals in the calling thread and all that it starts later: make it first in main.
   StopSignals();
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;

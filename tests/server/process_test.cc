@@ -7,9 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 
@@ -63,6 +66,25 @@ TEST(NotifyServiceManagerTest, GoesOnWhenNobodyListens) {
     NotifyServiceManager("READY=1");
   }
   unsetenv("NOTIFY_SOCKET");
+}
+
+// How often a process stops that gets SIGHUP, then SIGTERM.
+int StopsAfterHangup(int last_signal) {
+  std::atomic<int> stops{0};
+  StopSignals signals;
+  signals.Watch([&stops] { ++stops; });
+  kill(getpid(), SIGHUP);
+  if (last_signal != 0) kill(getpid(), last_signal);
+  while (stops == 0) std::this_thread::yield();
+  return stops;
+}
+
+TEST(StopSignalsTest, SighupStopsLikeSigterm) { EXPECT_EQ(StopsAfterHangup(0), 1); }
+
+TEST(StopSignalsTest, AnIgnoredSighupStaysIgnored) {
+  std::signal(SIGHUP, SIG_IGN);
+  EXPECT_EQ(StopsAfterHangup(SIGTERM), 1);  // a second one would end this process
+  std::signal(SIGHUP, SIG_DFL);
 }
 
 }  // namespace

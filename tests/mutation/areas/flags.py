@@ -22,6 +22,7 @@ MUTANTS = {
     ],
     "server/process.cc": [
         ("if (name.front() == '@') address.sun_path[0] = '\\0';", ""),
+        ("if (hangup.sa_handler != SIG_IGN) sigaddset(&signals_, SIGHUP);", "sigaddset(&signals_, SIGHUP);"),
     ],
     "server/app/app_options.cc": [
         ("budget / 100 * percent", "budget / 100"),

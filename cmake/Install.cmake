@@ -40,6 +40,7 @@ if(NOT dnnl_DIR MATCHES "^/usr/lib")
 endif()
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS fonts-dejavu-core)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/postinst
-                                       ${PROJECT_SOURCE_DIR}/deploy/debian/prerm)
+                                       ${PROJECT_SOURCE_DIR}/deploy/debian/prerm
+                                       ${PROJECT_SOURCE_DIR}/deploy/debian/postrm)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 include(CPack)

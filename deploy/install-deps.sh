@@ -173,7 +173,7 @@ main() {
         provide_onednn ;;
       quickstart) apt_install ca-certificates curl python3 python3-venv ;;
       test)
-        apt_install ccache iproute2 libb64-0d libfaketime openssl shellcheck unzip
+        apt_install ccache iproute2 libb64-0d libfaketime openssl shellcheck systemd-container unzip
         install_idle haproxy prometheus ;;
       image) apt_install buildah debootstrap debian-archive-keyring ;;
       clang) apt_install clang ;;

@@ -29,16 +29,6 @@ def installed(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    """The .deb."""
-    folder = tmp_path_factory.mktemp("package")
-    made = subprocess.run(["cpack", "--config", BUILD / "CPackConfig.cmake", "-B", folder], capture_output=True, text=True)
-    assert made.returncode == 0, made.stdout + made.stderr
-    found, = folder.glob("*.deb")
-    return found
-
-
-@pytest.fixture(scope="module")
 def unpacked(package, tmp_path_factory):
     folder = tmp_path_factory.mktemp("unpacked")
     subprocess.run(["dpkg-deb", "--extract", package, folder], check=True)
@@ -84,7 +74,7 @@ def test_contents(package, unpacked):
 
 def test_scripts_of_the_package(package, tmp_path):
     subprocess.run(["dpkg-deb", "--control", package, tmp_path / "control"], check=True)
-    scripts = [tmp_path / "control" / name for name in ("postinst", "prerm")]
+    scripts = [tmp_path / "control" / name for name in ("postinst", "prerm", "postrm")]
     for script in scripts:
         assert os.access(script, os.X_OK)
         subprocess.run(["sh", "-n", script], check=True)
@@ -107,7 +97,7 @@ def test_service(installed):
 def test_a_fault_that_passes_does_not_end_the_service(installed, tmp_path):
     """A disk or an address that comes late. Five starts in ten seconds would be systemd's last ones."""
     unit = (installed / SERVICE).read_text()
-    assert {"Restart=on-failure", "StartLimitIntervalSec=0", "After=network-online.target"} <= set(unit.splitlines())
+    assert {"Restart=always", "StartLimitIntervalSec=0", "After=network-online.target"} <= set(unit.splitlines())
     assert int(re.search(r"^RestartSec=(\d+)$", unit, re.MULTILINE)[1]) > 0
     final = re.search(r"^RestartPreventExitStatus=(.*)$", unit, re.MULTILINE)[1].split()
     flags = re.search(r'Environment="ATTENDANT_FLAGS=(.*)"', unit)[1].split()

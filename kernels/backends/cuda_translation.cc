@@ -152,6 +152,7 @@ EncoderConfig ComputedByCuda(const EncoderConfig& config) {
   EncoderConfig computed = config;
   computed.input = EncoderInput::kTokens;
   computed.embedding_width = 0;
+  computed.dropped_token = -1;
   if (config.score_bias == ScoreBias::kDisentangled) computed.score_bias = ScoreBias::kNone;
   computed.experts = computed.experts_per_token = 0;
   computed.expert_layers.reset();

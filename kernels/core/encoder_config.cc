@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <numbers>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
@@ -18,6 +19,10 @@ absl::Status ValidateEmbeddings(const EncoderConfig& config) {
   ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"vocab", config.vocab, kMaxRows},
                                          {"max_positions", config.max_positions, kMaxRows},
                                          {"segment_types", config.segment_types, kMaxRows}}));
+  if (config.dropped_token < -1 || config.dropped_token >= config.vocab) {
+    return absl::InvalidArgumentError(absl::StrCat("dropped_token is ", config.dropped_token,
+                                                   ", it must be below vocab, ", config.vocab));
+  }
   const int64_t width = config.input_width();
   ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"embedding_width", width, kMaxWidth}}));
   ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("embedding_projection", config.hidden, width));
@@ -55,8 +60,24 @@ absl::Status CheckLongWaves(const char* name, const LongWaves& waves) {
                    "above 0 and rising, the positions above 0"));
 }
 
-absl::Status CheckRotary(const char* name, const Rotary& rotary) {
+// That there is one for each pair, and none turns by more than all others may.
+absl::Status CheckRates(const char* name, const std::vector<float>& rates, int64_t head_dim) {
+  if (rates.empty()) return absl::OkStatus();
+  if (static_cast<int64_t>(rates.size()) != head_dim / 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, " has ", rates.size(), " rates, it must have one for each of ", head_dim / 2));
+  }
+  for (const float rate : rates) {
+    if (rate >= 0 && rate <= 1) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " has the rate ", rate, ", it must be from 0 to 1"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRotary(const char* name, const Rotary& rotary, int64_t head_dim) {
   ATTENDANT_RETURN_IF_ERROR(CheckLongWaves(name, rotary.long_waves));
+  ATTENDANT_RETURN_IF_ERROR(CheckRates(name, rotary.rates, head_dim));
   if (rotary.base >= 1 && rotary.base <= kMaxRotaryBase && rotary.frequency_scale > 0 &&
       std::isfinite(rotary.frequency_scale)) {
     return absl::OkStatus();
@@ -101,8 +122,8 @@ absl::Status ValidatePositions(const EncoderConfig& config) {
       return absl::InvalidArgumentError(
           absl::StrCat("head_dim is ", config.head_dim(), ", rotary positions need an even one"));
     }
-    ATTENDANT_RETURN_IF_ERROR(CheckRotary("rotary", config.rotary));
-    ATTENDANT_RETURN_IF_ERROR(CheckRotary("local_rotary", config.local_rotary));
+    ATTENDANT_RETURN_IF_ERROR(CheckRotary("rotary", config.rotary, config.head_dim()));
+    ATTENDANT_RETURN_IF_ERROR(CheckRotary("local_rotary", config.local_rotary, config.head_dim()));
   }
   if (config.positions == Positions::kRotary || config.score_bias != ScoreBias::kNone) {
     ATTENDANT_RETURN_IF_ERROR(
@@ -142,6 +163,7 @@ absl::Status ValidateLayers(const EncoderConfig& config) {
 }  // namespace
 
 float Rotary::Rate(int64_t pair, int64_t head_dim) const {
+  if (!rates.empty()) return rates[static_cast<size_t>(pair)];
   const float exponent = static_cast<float>(2 * pair) / static_cast<float>(head_dim);
   const double wave = std::pow(static_cast<float>(base), static_cast<double>(exponent));
   const auto rate = static_cast<float>(frequency_scale * (1.0f / static_cast<float>(wave)));
@@ -189,6 +211,7 @@ absl::Status CheckComputed(absl::string_view backend, const EncoderConfig& compu
            {"unattended_tokens", computed.unattended_tokens == config.unattended_tokens},
            {"query_scale", computed.query_scale == config.query_scale},
            {"embedding_scale", computed.embedding_scale == config.embedding_scale},
+           {"dropped_token", computed.dropped_token == config.dropped_token},
            {"gated_ffn", computed.gated_ffn == config.gated_ffn},
            {"experts", computed.experts == config.experts},
            {"experts_per_token", computed.experts_per_token == config.experts_per_token},

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -74,6 +75,8 @@ struct Rotary {
   double base = 10000;  // from 1 to kMaxRotaryBase: far smaller ones turn by angles without end
   double frequency_scale = 1;
   LongWaves long_waves{};
+  // Of all pairs, as a checkpoint stores them, in place of what the numbers above give; or empty.
+  std::vector<float> rates{};
 
   // The turn of pair `pair` from one position to the next, in radians. In f32 and rounded where
   // PyTorch rounds it: one rounding more would turn a pair by 0.005 at position 100,000.
@@ -135,6 +138,9 @@ struct EncoderConfig {
   bool unattended_tokens = false;  // a sequence may end in tokens that none attends to
   float query_scale = 0;           // scale of scores, or 0: 1 / sqrt(head_dim)
   float embedding_scale = 1;       // a factor of embeddings of tokens
+  // The token whose embedding is zeros; those of the other tokens in its sequence grow as their
+  // share falls (base/token_scales.h). -1: none.
+  int64_t dropped_token = -1;
   Positions positions = Positions::kLearned;
   Rotary rotary{};        // kRotary only
   Rotary local_rotary{};  // likewise, of local layers

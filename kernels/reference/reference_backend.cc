@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/distances.h"
+#include "kernels/core/base/token_scales.h"
 #include "kernels/core/pooling.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/reference/reference_math.h"
@@ -87,12 +88,16 @@ class ReferenceEncoder final : public PreparedEncoder {
  private:
   Matrix Embed(const PackedBatch& batch, int64_t index) const {
     Matrix sum(batch.len(index), config_.input_width());
+    std::vector<float> scales(static_cast<size_t>(batch.tokens()), 1);
+    if (config_.dropped_token >= 0) {
+      WriteTokenScales(batch, config_.dropped_token, scales.data());
+    }
     for (int64_t t = 0; t < sum.rows; ++t) {
       const auto row = static_cast<size_t>(batch.seq_start(index) + t);
       const float* token = weights_.token_embedding.row(batch.token_ids()[row]);
       const float* segment = weights_.segment_embedding.row(batch.segment_ids()[row]);
       for (int64_t i = 0; i < sum.columns; ++i) {
-        sum.at(t, i) = token[i] * config_.embedding_scale + segment[i];
+        sum.at(t, i) = token[i] * config_.embedding_scale * scales[row] + segment[i];
       }
       if (config_.positions != Positions::kLearned) continue;
       const float* position = weights_.position_embedding.row(batch.positions()[row]);

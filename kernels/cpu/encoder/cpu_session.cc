@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/base/token_scales.h"
 #include "kernels/core/pooling.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
@@ -58,6 +59,8 @@ CpuSession::Buffers CpuSession::AllocateBuffers(Arena& arena) const {
                                        config.hidden),
       .activations = Activations::WithoutStates(encoder_.layers(), rows, arena),
       .pooled = arena.Allocate2<float>(limits_.max_batch_sequences, config.hidden),
+      .token_scales =
+          config.dropped_token >= 0 ? arena.Allocate<float>(limits_.max_batch_tokens) : nullptr,
       .plan =
           AttentionPlan(arena.Allocate<AttentionPlan::Sequence>(limits_.max_batch_sequences + 1)),
       .attention_scratch = {}};
@@ -84,6 +87,9 @@ absl::Status CpuSession::Run(const PackedBatch& batch, const OutputSpec& spec, O
                                                    " tokens, the limit is ", config.max_positions));
   }
   const ScopedDenormalFlush flush;
+  if (buffers_.token_scales != nullptr) {
+    WriteTokenScales(batch, config.dropped_token, buffers_.token_scales);
+  }
   const int64_t sections =
       std::max<int64_t>(1, (batch.tokens() + section_tokens() / 2) / section_tokens());
   Section section;
@@ -171,8 +177,13 @@ void CpuSession::Embed(const PackedBatch& batch, int64_t row, float* states, flo
   const auto i = static_cast<size_t>(row);
   LayerNormArgs norm = encoder_.layers().norm_args(tables.norm);
   norm.hidden = encoder_.config().input_width();
-  encoder_.layers().level.kernels.embed(tables.tokens.Row(batch.token_ids()[i], scratch),
-                                        tables.segments.row(batch.segment_ids()[i]),
+  const float* token = tables.tokens.Row(batch.token_ids()[i], scratch);
+  if (buffers_.token_scales != nullptr) {
+    const float scale = buffers_.token_scales[row];
+    std::transform(token, token + norm.hidden, scratch, [=](float value) { return value * scale; });
+    token = scratch;
+  }
+  encoder_.layers().level.kernels.embed(token, tables.segments.row(batch.segment_ids()[i]),
                                         tables.position(batch.positions()[i]), norm, states);
 }
 

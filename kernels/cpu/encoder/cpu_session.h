@@ -57,6 +57,7 @@ class CpuSession final : public Session {
     TensorView<float, 2> states;                      // [max tokens, hidden]
     Activations activations;                          // of the running section
     TensorView<float, 2> pooled;                      // [max sequences, hidden]
+    float* token_scales;                              // [max tokens] of a dropped_token, or null
     AttentionPlan plan;                               // of the running layer of the section
     std::vector<AttentionScratch> attention_scratch;  // [threads]
   };

@@ -128,6 +128,18 @@ const std::vector<Switched> kAllSwitched = {
            c.embedding_norm = false;
            c.embedding_scale = 3;
          }),
+    With("dropped_token", [](EncoderConfig& c) { c.dropped_token = 7; }),
+    // As ESM-2.
+    With("dropped_token_pre_rotary",
+         [](EncoderConfig& c) {
+           c.norm_place = NormPlace::kPre;
+           c.embedding_norm = false;
+           c.final_norm = true;
+           c.embedding_scale = 0.88f;
+           c.dropped_token = 100;
+           c.positions = Positions::kRotary;
+           c.rotary.rates = {1, 0.5f, 0.25f, 0.12f, 0.06f, 0.03f, 0.01f, 0};
+         }),
     With("narrow_embeddings", [](EncoderConfig& c) { c.embedding_width = 20; }),
     With("wide_raw_embeddings",
          [](EncoderConfig& c) {

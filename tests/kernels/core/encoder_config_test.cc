@@ -95,7 +95,25 @@ TEST(EncoderConfigTest, RefusesWhatCannotBe) {
        "max_positions is 131073"},
       {[](EncoderConfig& c) { c.query_scale = -1; }, "query_scale is -1"},
       {[](EncoderConfig& c) { c.embedding_scale = 0; }, "embedding_scale is 0"},
+      {[](EncoderConfig& c) { c.dropped_token = -2; }, "dropped_token is -2"},
+      {[](EncoderConfig& c) { c.dropped_token = c.vocab; }, "dropped_token is"},
       {[](EncoderConfig& c) { c.embedding_width = kMaxWidth + 1; }, "embedding_width is 1048577"},
+  };
+  ExpectRefused(lies);
+}
+
+TEST(EncoderConfigTest, RefusesRatesThatCannotBe) {
+  const Lie lies[] = {
+      {[](EncoderConfig& c) {
+         c.positions = Positions::kRotary;
+         c.rotary.rates.assign(static_cast<size_t>(c.head_dim()), 1.0f);
+       },
+       "rates, it must have one for each of"},
+      {[](EncoderConfig& c) {
+         c.positions = Positions::kRotary;
+         c.rotary.rates.assign(static_cast<size_t>(c.head_dim() / 2), 1.01f);
+       },
+       "rotary has the rate 1.01"},
   };
   ExpectRefused(lies);
 }
@@ -187,6 +205,7 @@ TEST(EncoderConfigTest, NamesTheSwitchThatIsNotComputed) {
       {[](EncoderConfig& c) { c.unattended_tokens = true; }, "unattended_tokens"},
       {[](EncoderConfig& c) { c.query_scale = 1; }, "query_scale"},
       {[](EncoderConfig& c) { c.embedding_scale = 2; }, "embedding_scale"},
+      {[](EncoderConfig& c) { c.dropped_token = 2; }, "dropped_token"},
       {[](EncoderConfig& c) { c.positions = Positions::kRotary; }, "positions"},
       {[](EncoderConfig& c) { c.score_bias = ScoreBias::kAlibi; }, "score_bias"},
       {[](EncoderConfig& c) { c.local_layers.set(0); }, "local_layers"},

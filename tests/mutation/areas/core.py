@@ -18,6 +18,11 @@ MUTANTS = {
         ("-slopes[static_cast<size_t>(head)]", "slopes[static_cast<size_t>(head)]"),
         ("«distance < config.max_positions»", "distance <= config.max_positions"),
     ],
+    "kernels/core/base/token_scales.cc": [
+        ("id == dropped_token ? «0» : scale", "scale"),
+        ("std::max<int64_t>(«1», kept)", "0"),
+        ("«len - std::count(ids.begin(), ids.end(), dropped_token)»", "len"),
+    ],
     "kernels/core/packed_batch.cc": [
         ("values[i] >= limit", "values[i] > limit"),
         ('return CheckBelow("segment id", segment_ids, config.segment_types, "segment_types");',
@@ -32,6 +37,7 @@ MUTANTS = {
     "kernels/core/encoder_config.cc": [
         ("ATTENDANT_RETURN_IF_ERROR(CheckHeadsDivide(config.hidden, config.heads));", ""),
         ("computed.final_norm == config.final_norm", "true"),
+        ("if («rate >= 0 && rate <= 1») continue;", "true"),
         ("static_cast<float>(«2 * pair»)", "pair"),
         ("«frequency_scale» * (1.0f", "1"),
         ("«1.0f / static_cast<float>(wave)»", "1.0 / wave"),

@@ -32,6 +32,7 @@ MUTANTS = {
         ("WriteHiddenStates(batch, spec, section, config.layers);", "WriteHiddenStates(batch, spec, section, config.layers - 1);"),
         (".first_row = «row - section.first_row»,", "row"),
         ("Embed(batch, «section.first_row + row», row_states, scratch)", "row"),
+        ("buffers_.token_scales[«row»]", "0"),
         ("sequence = «section.begin + i»;\n        const LastRows", "i"),
         (".first_query = «range.begin»", "0"),
         ("last_rows.MoveToFront(context, «config.context_width() * context_value_bytes()»);", "config.context_width()"),

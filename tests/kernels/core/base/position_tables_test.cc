@@ -44,6 +44,12 @@ TEST(RotaryTest, RatesAreThoseOfPyTorch) {
   EXPECT_FLOAT_EQ(llama.Rate(31, 64), 9.418306490260875e-08f);
 }
 
+TEST(RotaryTest, StoredRatesCount) {
+  const Rotary rotary{.base = 100, .rates = {1, 0.09f}};
+  EXPECT_EQ(rotary.Rate(1, 4), 0.09f);
+  EXPECT_FLOAT_EQ(RotaryTable(rotary, 3, 4).sines(2)[1], std::sin(0.18f));
+}
+
 EncoderConfig ConfigOf(ScoreBias bias) {
   EncoderConfig config;
   config.heads = 2;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/text/tokenizer.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/regular_file.h"
 #include "kernels/core/status_macros.h"
+#include "server/text/esm/esm_vocabulary.h"
 #include "server/text/pipeline.h"
 #include "server/text/sentencepiece/convert.h"
 #include "server/text/tokenizer_config.h"
@@ -31,6 +34,20 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> ParseTokenizer(const std::string& pat
   return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
 
+// Of a folder whose class is ESM's: made of `path`.
+absl::StatusOr<std::unique_ptr<Tokenizer>> MakeEsm(const std::string& path,
+                                                   TokenizerSettings settings) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string vocabulary,
+                             ReadTextFile(path, kMaxTokenizerFileBytes));
+  const absl::StatusOr<std::string> json =
+      EsmTokenizerJson(vocabulary, *settings.esm, settings.named_tokens);
+  if (!json.ok()) {
+    return absl::Status(json.status().code(), absl::StrCat(path, ": ", json.status().message()));
+  }
+  settings.named_tokens.clear();  // the conversion has them
+  return ParseTokenizer(path, *json, settings);
+}
+
 }  // namespace
 
 std::string TextAt(absl::string_view text, TokenOffset offset) {
@@ -41,6 +58,12 @@ std::string TextAt(absl::string_view text, TokenOffset offset) {
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& directory,
                                                          bool lowercases) {
+  const std::string vocabulary = absl::StrCat(directory, "/vocab.txt");
+  if (std::error_code error; std::filesystem::exists(vocabulary, error)) {
+    ATTENDANT_ASSIGN_OR_RETURN(TokenizerSettings settings, ReadTokenizerSettings(directory));
+    settings.lowercases = lowercases;
+    if (settings.esm.has_value()) return MakeEsm(vocabulary, std::move(settings));
+  }
   const std::string path = absl::StrCat(directory, "/tokenizer.json");
   absl::StatusOr<std::string> contents = ReadTextFile(path, kMaxTokenizerFileBytes);
   const auto parse = [&](const std::string& file,

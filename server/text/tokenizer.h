@@ -111,9 +111,10 @@ inline constexpr const char* kSentencePieceFiles[] = {"sentencepiece.bpe.model",
 // Reads `directory`/tokenizer.json. The checkpoint's own truncation and padding entries are
 // ignored: both are the server's business. tokenizer_config.json beside it counts as for
 // transformers (tokenizer_config.h). Without that file, one is made of the sentencepiece model
-// (sentencepiece/convert.h). NOT_FOUND without both; INVALID_ARGUMENT for a file that is not valid;
-// UNIMPLEMENTED, naming the part, for a tokenizer type that is not supported. With `lowercases`,
-// texts become lower case before the normalizer, as sentence-transformers has it.
+// (sentencepiece/convert.h). Where the class is ESM's and there is a vocab.txt, that file counts
+// instead (esm/esm_vocabulary.h). NOT_FOUND without any of them; INVALID_ARGUMENT for a file that
+// is not valid; UNIMPLEMENTED, naming the part, for a tokenizer type that is not supported. With
+// `lowercases`, texts become lower case before the normalizer, as sentence-transformers has it.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& directory,
                                                          bool lowercases = false);
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
 #include "server/text/base/token_files.h"
@@ -24,6 +25,7 @@ constexpr absl::string_view kMpnet = "MPNetTokenizer";
 constexpr absl::string_view kDebertaV2 = "DebertaV2Tokenizer";
 constexpr absl::string_view kXlmRoberta = "XLMRobertaTokenizer";
 constexpr absl::string_view kRoberta = "RobertaTokenizer";
+constexpr absl::string_view kEsm = "EsmTokenizer";
 constexpr absl::string_view kGeneric = "TokenizersBackend";
 
 // Of transformers 5.23; every other class has neither.
@@ -54,6 +56,12 @@ constexpr FamilyRole kBertRoles[] = {{"unk_token", "[UNK]"},
                                      {"cls_token", "[CLS]"},
                                      {"mask_token", "[MASK]"}};
 
+constexpr FamilyRole kEsmRoles[] = {{"unk_token", "<unk>"},
+                                    {"pad_token", "<pad>"},
+                                    {"cls_token", "<cls>"},
+                                    {"mask_token", "<mask>"},
+                                    {"eos_token", "<eos>"}};  // unless it is null
+
 // The classes of model types, whatever class their folders name.
 constexpr std::pair<absl::string_view, absl::string_view> kFixedTypes[] = {
     {"mistral", kGeneric}, {"modernbert", kGeneric}, {"qwen2", "Qwen2Tokenizer"}};
@@ -68,6 +76,7 @@ constexpr std::pair<absl::string_view, absl::string_view> kModelTypes[] = {
     {"deberta-v2", kDebertaV2},
     {"distilbert", "BertTokenizer"},
     {"electra", "BertTokenizer"},
+    {"esm", kEsm},
     {"gte", kXlmRoberta},
     {"jina_embeddings_v3", kXlmRoberta},
     {"layoutlm", "BertTokenizer"},
@@ -160,6 +169,11 @@ absl::StatusOr<ClassTokens> TokensOfClass(const JsonNode& config,
   }
   if (settings.byte_level.has_value())
     return ClassTokens{.roles = settings.byte_level->made->roles};
+  if (settings.esm.has_value()) {
+    const absl::Span<const FamilyRole> roles = kEsmRoles;
+    return ClassTokens{
+        .roles = roles.subspan(0, roles.size() - (settings.esm->eos.has_value() ? 0u : 1u))};
+  }
   if (!settings.family.has_value()) return ClassTokens();
   const SentencePieceFamily& family = *settings.family->family;
   ClassTokens own{.roles = family.roles, .mask_strips_left = family.mask_strips_left};
@@ -226,6 +240,10 @@ absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& direc
     ATTENDANT_RETURN_IF_ERROR(config.Read("legacy", own.legacy));
     ATTENDANT_ASSIGN_OR_RETURN(own.named_tokens,
                                ReadNamedTokens(directory, config, {.roles = LlamaRoles()}));
+  }
+  if (name == kEsm) {
+    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(directory, config));
+    ATTENDANT_ASSIGN_OR_RETURN(settings.esm, ReadEsmTokens(config, map));
   }
   ATTENDANT_ASSIGN_OR_RETURN(const ClassTokens own, TokensOfClass(config, settings));
   ATTENDANT_ASSIGN_OR_RETURN(settings.named_tokens, ReadNamedTokens(directory, config, own));

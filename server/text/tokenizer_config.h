@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "server/text/base/literals.h"
 #include "server/text/byte_level_class.h"
+#include "server/text/esm/esm_vocabulary.h"
 #include "server/text/llama_class.h"
 #include "server/text/sentencepiece/families.h"
 #include "server/text/sentencepiece/family_parts.h"
@@ -58,6 +59,7 @@ struct TokenizerSettings {
   std::optional<FamilySettings> family{};  // of a Unigram model: these count
   std::optional<ByteLevelSettings> byte_level{};
   std::optional<LlamaSettings> llama{};    // of a file that MakesLlama: these count
+  std::optional<EsmTokens> esm{};          // of vocab.txt, where the class is ESM's
   std::optional<std::string> end_token{};  // behind each text, whatever the file puts there
   std::vector<Literal> named_tokens{};     // found in texts too, where the vocabulary has them
   bool splits_special_tokens = false;      // special tokens in a text are text

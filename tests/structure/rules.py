@@ -70,8 +70,9 @@ TABLE = {
     "server/text/pre_tokenizers": row("server/text/base server/text/unicode", "absl"),
     "server/text/decoders": row("server/text/base server/text/unicode", "absl"),
     "server/text/sentencepiece": row("kernels/core kernels/io server/text/base server/text/unicode", "absl", private="protobuf"),
+    "server/text/esm": row("kernels/core kernels/io server/text/base server/text/unicode", "absl"),
     "server/text": row(
-        "kernels/core kernels/io server/text/base server/text/decoders server/text/models server/text/normalizers "
+        "kernels/core kernels/io server/text/base server/text/decoders server/text/esm server/text/models server/text/normalizers "
         "server/text/pre_tokenizers server/text/sentencepiece server/text/unicode", "absl"),
     "server/threads": row(libraries="absl"),
     "server/retry": row(libraries="absl"),

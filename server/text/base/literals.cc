@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"
@@ -54,7 +55,32 @@ absl::StatusOr<bool> SaysExtras(const JsonNode& file, absl::string_view field) {
   return !names.empty();
 }
 
+const char* Truth(bool value) { return value ? "true" : "false"; }
+
 }  // namespace
+
+std::string InQuotes(absl::string_view text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20) {
+      absl::StrAppendFormat(&json, "\\u%04x", byte);
+      continue;
+    }
+    if (c == '"' || c == '\\') json.push_back('\\');
+    json.push_back(c);
+  }
+  json.push_back('"');
+  return json;
+}
+
+std::string AddedTokenJson(int64_t id, const Literal& literal) {
+  return absl::StrCat(R"({"id":)", id, R"(,"content":)", InQuotes(literal.text),
+                      R"(,"single_word":)", Truth(literal.single_word), R"(,"lstrip":)",
+                      Truth(literal.lstrip), R"(,"rstrip":)", Truth(literal.rstrip),
+                      R"(,"normalized":)", Truth(literal.normalized), R"(,"special":)",
+                      Truth(literal.special), "}");
+}
 
 absl::StatusOr<Literal> ReadLiteral(const JsonNode& token) {
   Literal literal;

@@ -21,6 +21,11 @@ struct Literal {
   bool single_word = false, lstrip = false, rstrip = false, normalized = false;
 };
 
+// A JSON string.
+std::string InQuotes(absl::string_view text);
+// An element of tokenizer.json's added_tokens.
+std::string AddedTokenJson(int64_t id, const Literal& literal);
+
 inline constexpr absl::string_view kMaskRole = "mask_token";
 // The fields of special tokens, in the order in which transformers adds them.
 inline constexpr std::array<absl::string_view, 7> kTokenRoles = {

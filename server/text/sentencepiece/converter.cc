@@ -13,24 +13,6 @@ namespace {
 
 using PieceType = SentencePieceModel::PieceType;
 
-// A JSON string.
-std::string InQuotes(absl::string_view text) {
-  std::string json = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20) {
-      absl::StrAppendFormat(&json, "\\u%04x", byte);
-      continue;
-    }
-    if (c == '"' || c == '\\') json.push_back('\\');
-    json.push_back(c);
-  }
-  json.push_back('"');
-  return json;
-}
-
-const char* Truth(bool value) { return value ? "true" : "false"; }
-
 }  // namespace
 
 SentencePieceConverter::SentencePieceConverter(const SentencePieceFamily& family,
@@ -108,11 +90,7 @@ std::string SentencePieceConverter::Literals() {
   std::sort(by_id.begin(), by_id.end());
   std::string json;
   for (const auto& [id, literal] : by_id) {
-    absl::StrAppend(&json, json.empty() ? "" : ",", R"({"id":)", id, R"(,"content":)",
-                    InQuotes(literal->text), R"(,"single_word":)", Truth(literal->single_word),
-                    R"(,"lstrip":)", Truth(literal->lstrip), R"(,"rstrip":)",
-                    Truth(literal->rstrip), R"(,"normalized":)", Truth(literal->normalized),
-                    R"(,"special":)", Truth(literal->special), "}");
+    absl::StrAppend(&json, json.empty() ? "" : ",", AddedTokenJson(id, *literal));
   }
   return json;
 }

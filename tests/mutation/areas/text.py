@@ -105,6 +105,12 @@ MUTANTS = {
         ("if (found.empty()) continue;", ""),
         ("«by_id[id]», ReadAdded", "by_id[static_cast<int64_t>(by_id.size())]"),
     ],
+    "server/text/esm/esm_vocabulary.cc": [
+        ("if (literal.special) special.insert(literal.text);", ""),
+        ("«endless && !map.Has(\"eos_token\")»", "false"),
+        ("HasWhitespace(line)", "false"),
+        ("\\u001c-«\\u001f»]+", "\\u001d"),
+    ],
     "server/text/named_tokens.cc": [
         ("if («!tokenizer_config.Has(kAddedTokens)») {", "true"),
         ("if («said») return", "false"),

@@ -32,7 +32,7 @@ struct Storage {
   std::deque<std::vector<float>> made;  // tensors that are not stored as they are computed with
 };
 
-// Fills weights from a store, by a family's names.
+// Fills a checkpoint's encoder from a store, by a family's names.
 class Loader {
  public:
   Loader(const FamilyConfig& family_config, const TensorNames& names, Storage& storage)
@@ -42,8 +42,9 @@ class Loader {
         store_(*storage.store),
         made_(storage.made) {}
 
-  absl::StatusOr<EncoderWeights> Load() {
-    EncoderWeights weights;
+  absl::Status Load(Checkpoint& checkpoint) {
+    EncoderWeights& weights = checkpoint.weights;
+    checkpoint.config = config_;
     ATTENDANT_RETURN_IF_ERROR(FindPrefix());
     ATTENDANT_RETURN_IF_ERROR(LoadEmbeddings(weights));
     // Grown layer by layer: a config that lies about their number meets the first missing tensor.
@@ -60,7 +61,7 @@ class Loader {
                                                            : LoadFfn(path, to));
     }
     ATTENDANT_RETURN_IF_ERROR(LoadRest(weights));
-    return weights;
+    return LoadRotaryRates(checkpoint.config);
   }
 
  private:
@@ -141,6 +142,19 @@ class Loader {
         LoadTable(names_.score_bias, {config_.bias_buckets, config_.hidden}, weights.score_bias));
     return family_config_.score_bias_norm ? NormalizeScoreBias(weights.score_bias)
                                           : absl::OkStatus();
+  }
+
+  // Those that are stored take the place of what the config gives.
+  absl::Status LoadRotaryRates(EncoderConfig& config) {
+    for (const absl::string_view name : names_.rotary_rates) {
+      const bool stored = store_.Find(absl::StrCat(prefix_, name)) != nullptr;
+      if (!stored || config.positions != Positions::kRotary) continue;
+      TensorView<const float, 1> rates;
+      ATTENDANT_RETURN_IF_ERROR(LoadTensor<1>(std::string(name), {config.head_dim() / 2}, rates));
+      config.rotary.rates.assign(rates.data(), rates.data() + rates.size());
+      return Validate(config);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status NormalizeScoreBias(TensorView<const float, 2>& table) {
@@ -320,15 +334,13 @@ absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& json, const std::strin
   ATTENDANT_ASSIGN_OR_RETURN(const FamilyConfig config, family->read_config(json));
   const auto storage = std::make_shared<Storage>();
   ATTENDANT_ASSIGN_OR_RETURN(storage->store, TensorStore::Open(directory));
-  const absl::Status merged = MergeAdapter(json, adapter, *storage->store);
-  absl::StatusOr<EncoderWeights> weights =
-      merged.ok() ? Loader(config, family->names, *storage).Load() : merged;
-  if (!weights.ok()) {
-    return absl::Status(weights.status().code(),
-                        absl::StrCat(directory, ": ", weights.status().message()));
+  Checkpoint checkpoint;
+  absl::Status status = MergeAdapter(json, adapter, *storage->store);
+  if (status.ok()) status = Loader(config, family->names, *storage).Load(checkpoint);
+  if (!status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(directory, ": ", status.message()));
   }
-  weights->storage = storage;
-  Checkpoint checkpoint{.config = config.encoder, .weights = *std::move(weights)};
+  checkpoint.weights.storage = storage;
   ATTENDANT_ASSIGN_OR_RETURN(
       checkpoint.classifier,
       ReadSequenceClassifier(json, config.encoder.hidden, directory, *storage->store));

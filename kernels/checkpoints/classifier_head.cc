@@ -55,6 +55,8 @@ constexpr HeadForm kForms[] = {
      "classifier"},
     {"ElectraForSequenceClassification", "classifier.dense", HeadActivation::kGeluErf, "",
      "classifier.out_proj"},
+    {"EsmForSequenceClassification", "classifier.dense", HeadActivation::kTanh, "",
+     "classifier.out_proj"},
     {"ModernBertForSequenceClassification", "head.dense", HeadActivation::kGeluErf, "head.norm",
      "classifier"},
     {"NomicBertForSequenceClassification", "nomic_bert.pooler.dense", HeadActivation::kTanh, "",

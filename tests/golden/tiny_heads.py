@@ -17,6 +17,8 @@ BERT = SMALL | {"max_position_embeddings": LIMIT}
 DISTILBERT = {"dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 2, "max_position_embeddings": LIMIT}
 ROBERTA = SMALL | {"max_position_embeddings": LIMIT + 2, "type_vocab_size": 1, "pad_token_id": 1, "bos_token_id": 0,
                    "eos_token_id": 2}
+ESM = SMALL | {"max_position_embeddings": LIMIT, "layer_norm_eps": 1e-5, "mask_token_id": 32, "pad_token_id": 1,
+               "position_embedding_type": "rotary", "token_dropout": True}
 DECODER = BERT | {"num_key_value_heads": 1, "head_dim": 12}
 MODERNBERT = BERT | {"pad_token_id": 3, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2,
                      "local_attention": 16}

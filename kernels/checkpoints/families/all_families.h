@@ -11,6 +11,7 @@ extern const Family kBert;
 extern const Family kDebertaV2;   // BERT with disentangled attention
 extern const Family kDistilBert;  // no segments, other names
 extern const Family kElectra;     // BERT whose embeddings may be narrower
+extern const Family kEsm;         // pre-norm, rotary, a token whose embedding is zeros
 extern const Family kEuroBert;    // RMS norms, rotary, gated ffn, shared keys
 extern const Family kGemma3;      // four RMS norms a layer, local layers, shared keys
 extern const Family kGte;         // rotary, gated ffn

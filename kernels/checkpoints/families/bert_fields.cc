@@ -129,6 +129,19 @@ absl::Status ValidateConfig(const JsonNode& json, const EncoderConfig& config) {
   return absl::Status(status.code(), absl::StrCat(json.where(), ": ", status.message()));
 }
 
+absl::Status ReadPositionsBehindPadding(const JsonNode& json, FamilyConfig& config) {
+  int64_t padding_id = 1;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("pad_token_id", padding_id));
+  if (padding_id < 0 || padding_id >= config.encoder.max_positions - 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        json.where(), ": `pad_token_id` is ", padding_id, ", it must be from 0 to ",
+        config.encoder.max_positions - 2, ", below `max_position_embeddings` less one"));
+  }
+  config.first_position = padding_id + 1;
+  config.encoder.max_positions -= config.first_position;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<EncoderConfig> ReadBertFields(const JsonNode& json, const BertFields& fields) {
   EncoderConfig config;
   ATTENDANT_RETURN_IF_ERROR(CheckArchitecture(json, fields));

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "kernels/checkpoints/families/family.h"
 #include "kernels/core/encoder_config.h"
 
 namespace attendant {
@@ -40,6 +41,10 @@ struct BertFields {
 // defaults when absent: segment types, epsilon, activation, position_embedding_type. Errors as of
 // Family::read_config.
 absl::StatusOr<EncoderConfig> ReadBertFields(const JsonNode& json, const BertFields& fields);
+
+// Takes the rows of the position table up to `pad_token_id`, else up to row 1, from the positions
+// that tokens have: token n has row n + pad_token_id + 1. INVALID_ARGUMENT where none is left.
+absl::Status ReadPositionsBehindPadding(const JsonNode& json, FamilyConfig& config);
 
 // OK where Validate is; else its error behind the name of the file. For families that change what
 // ReadBertFields returned.

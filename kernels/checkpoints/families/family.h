@@ -65,6 +65,8 @@ struct TensorNames {
   absl::string_view ffn_norm = "output.LayerNorm";
   absl::string_view ffn_output_norm{};
   absl::string_view final_norm{};  // outside of layers again
+  // Likewise, whole names, of which the first one stored counts: turns of the pairs of a head.
+  std::span<const absl::string_view> rotary_rates{};
   absl::string_view score_bias{};
   absl::string_view score_bias_norm{};
 };

@@ -17,11 +17,14 @@ import transformers
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from tiny_heads import BERT, DECODER, DISTILBERT, LIMIT, MODERNBERT, ROBERTA, SMALL, family, make_model, wordpiece  # noqa: E402
+from esm_tokenizer import PROTEINS, EsmTokenizer  # noqa: E402
+from tiny_heads import BERT, DECODER, DISTILBERT, ESM, LIMIT, MODERNBERT, ROBERTA, SMALL, family, make_model, wordpiece  # noqa: E402
 
 INPUTS = [["the quick brown fox"], ["never again"], [""], ["caf\u00e9 " * 30], ["how tall is the tower?", "it has 330 metres."],
           ["how tall is the tower?", "it rains"], ["fox", ""], ["the lazy dog " * 9, "jumps over " * 9], ["dog", "prices fell " * 30]]
 
+
+PROTEIN_INPUTS = [*([text] for text in PROTEINS), [PROTEINS[0], PROTEINS[2]], [PROTEINS[5], PROTEINS[4]], [PROTEINS[1], PROTEINS[5]]]
 
 STARS = {"id2label": {0: "bad", 1: "fair", 2: "good"}, "label2id": {"bad": 0, "fair": 1, "good": 2}}
 # name: (model class, config class, options of the config, tokenizer, more for config.json)
@@ -40,6 +43,7 @@ MODELS = {
                                 ROBERTA | STARS | {"problem_type": "multi_label_classification"}, family("xlm_roberta"), {}),
     "mpnet_reranker": ("MPNetForSequenceClassification", "MPNetConfig",
                        SMALL | {"num_labels": 1, "max_position_embeddings": LIMIT + 2}, wordpiece, {}),
+    "esm_classifier": ("EsmForSequenceClassification", "EsmConfig", ESM | STARS, EsmTokenizer, {}),
     "deberta_v2_reranker": ("DebertaV2ForSequenceClassification", "DebertaV2Config",
                             BERT | {"num_labels": 1, "type_vocab_size": 0, "relative_attention": True,
                                     "position_buckets": 8, "share_att_key": True, "norm_rel_ebd": "layer_norm",
@@ -88,7 +92,7 @@ def make(name):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder).backend_tokenizer
     tokenizer.enable_truncation(LIMIT, strategy="longest_first")
     expected = []
-    for texts in INPUTS:
+    for texts in PROTEIN_INPUTS if model.config.model_type == "esm" else INPUTS:
         encoding = tokenizer.encode(*texts)
         inputs = {"input_ids": torch.tensor([encoding.ids]), "attention_mask": torch.ones(1, len(encoding.ids), dtype=torch.long)}
         if getattr(model.config, "type_vocab_size", 1) > 1:

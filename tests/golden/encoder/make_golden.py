@@ -103,7 +103,7 @@ TINY = {
     "tiny_jina_bert": dict(
         family="jina_bert", layers=2, hidden=36, heads=3, ffn=44, vocab=61, segments=2, act="gelu",
         dtype=torch.float32, prefix="", old_names=False, tokenizer="bert_word_piece"),
-} | tiny_models.DECODERS
+} | tiny_models.DECODERS | tiny_models.PROTEINS
 
 
 def bert_fields(spec):
@@ -194,12 +194,12 @@ MAKERS = dict(bert=bert, xlm_roberta=xlm_roberta, roberta=roberta, electra=elect
               jina_bert=lambda spec: jina_bert(bert(spec), spec),
               nomic_moe=functools.partial(nomic_moe, length=max(LENGTHS)))
 MAKERS |= {name: functools.partial(getattr(tiny_models, name), length=max(LENGTHS))
-           for name in ("albert", "deberta_v2", "gemma3", "t5", "eurobert", *tiny_models.FAMILIES)}
+           for name in ("albert", "deberta_v2", "esm", "gemma3", "t5", "eurobert", *tiny_models.FAMILIES)}
 # What the config of a checkpoint is made from transformers' own.
-CONFIGS = dict(gte=new_config, jina_bert=jina_config,
+CONFIGS = dict(gte=new_config, esm=lambda fields: fields | dict(vocab_list=None, esmfold_config=None), jina_bert=jina_config,
                nomic_moe=lambda _: nomic_moe_config(TINY["tiny_nomic_moe"], max(LENGTHS)))
 # Of the padding token, which has no position of its own: no case has it.
-PADDING_IDS = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}
+PADDING_IDS = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1, "esm": 1}
 
 
 # Linear maps, by names that say "embed".

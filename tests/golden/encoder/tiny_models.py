@@ -10,6 +10,13 @@ def decoder(family, tokenizer):
                 dtype=torch.float32, prefix="model.", old_names=False, spread=1.0, tokenizer=tokenizer)
 
 
+def protein_encoder(**more):
+    return dict(family="esm", layers=2, hidden=32, heads=2, ffn=40, vocab=33, segments=0, dtype=torch.float32, prefix="esm.",
+                old_names=False, spread=1.0, tokenizer="EsmTokenizer", **more)
+
+
+PROTEINS = {"tiny_esm": protein_encoder(position_embedding_type="rotary", emb_layer_norm_before=False),
+            "tiny_esm_1b": protein_encoder(position_embedding_type="absolute", emb_layer_norm_before=True)}
 DECODERS = {"tiny_qwen2": decoder("qwen2", "qwen_bpe"), "tiny_qwen3": decoder("qwen3", "qwen_bpe"),
             "tiny_llama": decoder("llama", "eurobert_bpe"), "tiny_mistral": decoder("mistral", "mistral_bpe")}
 FAMILIES = [spec["family"] for spec in DECODERS.values()]
@@ -33,6 +40,19 @@ def deberta_v2(spec, length):
     model.seen_weights = []  # transformers' encoder drops what its layers return
     for layer in model.encoder.layer:
         layer.attention.self.register_forward_hook(lambda _, __, output: model.seen_weights.append(output[1]))
+    return model
+
+
+def esm(spec, length):
+    """Rotary positions turn by rates that were rounded in training."""
+    fields = {name: spec[name] for name in ("position_embedding_type", "emb_layer_norm_before")}
+    rows = length + 2 if spec["position_embedding_type"] == "absolute" else length
+    model = transformers.EsmModel(transformers.EsmConfig(
+        vocab_size=spec["vocab"], hidden_size=spec["hidden"], num_hidden_layers=spec["layers"],
+        num_attention_heads=spec["heads"], intermediate_size=spec["ffn"], max_position_embeddings=rows,
+        layer_norm_eps=1e-5, mask_token_id=32, pad_token_id=1, token_dropout=True, **fields), add_pooling_layer=False)
+    if model.rotary_embeddings is not None:
+        model.rotary_embeddings.inv_freq.copy_(model.rotary_embeddings.inv_freq.half())
     return model
 
 

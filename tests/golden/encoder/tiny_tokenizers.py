@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokenizers of 61 tokens for the tiny checkpoints: of each kind that the families use, with their special tokens."""
 
+import pathlib
+import sys
+
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from esm_tokenizer import EsmTokenizer  # noqa: E402, F401
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SIZE = 61

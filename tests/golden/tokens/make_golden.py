@@ -18,7 +18,8 @@ import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from tiny_heads import BERT, DISTILBERT, LIMIT, MODERNBERT, ROBERTA, SMALL, family, make_model, wordpiece  # noqa: E402
+from esm_tokenizer import PROTEINS, EsmTokenizer  # noqa: E402
+from tiny_heads import BERT, DISTILBERT, ESM, LIMIT, MODERNBERT, ROBERTA, SMALL, family, make_model, wordpiece  # noqa: E402
 
 TEXTS = ["the quick brown fox", "never MASK again", "how MASK is the MASK? it has 330 metres.", "", "caf\u00e9 MASK " * 30]
 
@@ -43,6 +44,8 @@ MODELS = {
                           {"pooling_strategy": "max", "activation_function": "relu"}),
     "roberta_masked_lm": ("RobertaForMaskedLM", "RobertaConfig", ROBERTA, family("roberta"), None),
     "mpnet_masked_lm": ("MPNetForMaskedLM", "MPNetConfig", SMALL | {"max_position_embeddings": LIMIT + 2}, with_mask, None),
+    "esm_masked_lm": ("EsmForMaskedLM", "EsmConfig", ESM, EsmTokenizer, None),
+    "esm_tokens": ("EsmForTokenClassification", "EsmConfig", ESM | LABELS, EsmTokenizer, None),
     "modernbert_masked_lm": ("ModernBertForMaskedLM", "ModernBertConfig", MODERNBERT, family("modernbert"), None),
     "nomic_bert_masked_lm": ("NomicBertForMaskedLM", "NomicBertConfig", BERT | {"type_vocab_size": 2}, with_mask, None),
     "gte_masked_lm": ("GteForMaskedLM", "GteConfig", BERT | {"type_vocab_size": 1}, with_mask, None),
@@ -135,7 +138,8 @@ def make(name):
     tokenizer.enable_truncation(LIMIT)
     mask_token = "<mask>" if tokenizer.token_to_id("<mask>") is not None else "[MASK]"
     expected = []
-    for text in (text.replace("MASK", mask_token) for text in TEXTS):
+    of_proteins = model.config.model_type == "esm"
+    for text in PROTEINS if of_proteins else (text.replace("MASK", mask_token) for text in TEXTS):
         ids = tokenizer.encode(text).ids
         inputs = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.long)}
         case = {"text": text, "ids": ids}

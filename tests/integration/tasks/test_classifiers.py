@@ -18,8 +18,9 @@ from harness.server import serving
 
 GOLDEN = settings.ROOT / "tests" / "golden" / "classifier"
 NAMES = sorted(folder.name for folder in GOLDEN.iterdir() if folder.is_dir())
-LABELS = {name: ["bad", "fair", "good"] for name in ("albert_classifier", "gemma3_classifier", "gte_classifier",
-                                                     "roberta_classifier", "xlm_roberta_multi_label")}
+LABELS = {name: ["bad", "fair", "good"]
+          for name in ("albert_classifier", "esm_classifier", "gemma3_classifier", "gte_classifier", "roberta_classifier",
+                       "xlm_roberta_multi_label")}
 LABELS["distilbert_classifier"] = ["LABEL_0", "LABEL_1"]
 TOLERANCE = 2e-5
 

@@ -204,6 +204,7 @@ constexpr MaskedLmModel kMaskedLms[] = {
     {"distilbert_splade", 4},    {"roberta_masked_lm", 4},
     {"mpnet_masked_lm", 4},      {"modernbert_masked_lm", 4},
     {"nomic_bert_masked_lm", 4}, {"gte_masked_lm", 4},
+    {"esm_masked_lm", 32},
 };
 
 TokenHeadOptions OptionsOf(const MaskedLmModel& model) {
@@ -284,7 +285,7 @@ TEST(HeadsTest, TokenScoresAreThoseOfTransformers) {
   for (const NamedBackend& named : Processors()) {
     for (const char* name :
          {"bert_tokens", "distilbert_tokens", "modernbert_tokens", "nomic_bert_tokens",
-          "gte_tokens", "deberta_v2_tokens", "electra_tokens", "albert_tokens"}) {
+          "gte_tokens", "deberta_v2_tokens", "electra_tokens", "albert_tokens", "esm_tokens"}) {
       SCOPED_TRACE(named.name + " " + name);
       const Model model(named, name, {}, DType::kF32);
       std::vector<Expected> cases = ReadExpected(model.folder());

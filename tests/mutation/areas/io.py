@@ -8,6 +8,7 @@ FILE_TESTS = {
     "kernels/checkpoints/colbert_head.cc": ["token_heads_test"],
     "kernels/checkpoints/families/bert_fields.cc": ["config_test"],
     "kernels/checkpoints/families/families.cc": ["config_test"],
+    "kernels/checkpoints/families/esm.cc": ["config_test"],
     "kernels/checkpoints/families/gte.cc": ["config_test"],
     "kernels/checkpoints/families/jina_bert.cc": ["config_test"],
     "kernels/checkpoints/families/modernbert.cc": ["config_test"],
@@ -67,6 +68,13 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/electra.cc": [
         ("if («config.encoder.embedding_width == config.encoder.hidden»)", "false"),
+    ],
+    "kernels/checkpoints/families/esm.cc": [
+        ("if («!drops») return", "false"),
+        ("config.embedding_scale = «kKeptInTraining»;", "1"),
+        ("«config.dropped_token < config.vocab») return", "true"),
+        ('ATTENDANT_RETURN_IF_ERROR(json.Require("pad_token_id", padding_id));', ""),
+        ('ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_folding_model"));', ""),
     ],
     "kernels/checkpoints/families/jina_bert.cc": [
         ("«type == \"geglu\"» ? Activation::kGeluErf", "type == \"reglu\""),
@@ -151,6 +159,7 @@ MUTANTS = {
     ],
     "kernels/checkpoints/checkpoint.cc": [
         ("FindNormSuffixes(store_, «prefix_ + path»)", "path"),
+        ("«!stored» || config.positions", "true"),
     ],
     "kernels/checkpoints/attention_module.cc": [
         ('ATTENDANT_RETURN_IF_ERROR(CheckSame(json_, "d_model", config.hidden));', ""),

@@ -69,7 +69,7 @@ TEST(ElectraTest, EmbeddingsOfAnotherWidthAreProjected) {
 
 TEST(FamilyTest, ACausalEncoderIsRefused) {
   for (const char* type : {"bert", "roberta", "electra", "modernbert", "mpnet", "nomic_bert", "gte",
-                           "jina_embeddings_v3"}) {
+                           "esm", "jina_embeddings_v3"}) {
     ExpectUnimplemented(Bert(type, ", \"is_causal\": true"), "`is_causal` is true");
     EXPECT_THAT(std::string(Read(Bert(type, ", \"is_causal\": false")).status().message()),
                 testing::Not(HasSubstr("is_causal")));
@@ -82,7 +82,7 @@ TEST(FamilyTest, AnUnknownOneIsRefusedWithAllThatAreKnown) {
   EXPECT_THAT(
       std::string(status.message()),
       HasSubstr("supported is albert, bert, bidirectional_pplx_qwen3, camembert, deberta-v2, "
-                "distilbert, electra, eurobert, "
+                "distilbert, electra, esm, eurobert, "
                 "gemma3_text, gte, jina_embeddings_v3, llama, llama_bidirec, mistral, "
                 "modernbert, mpnet, new, "
                 "nomic_bert, qwen2, qwen3, roberta, t5, xlm-roberta"));

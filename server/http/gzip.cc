@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "absl/status/status.h"
@@ -17,7 +18,8 @@ static_assert(std::endian::native == std::endian::little, "gzip's numbers are li
 
 constexpr int kGzipWindow = 15 + 16;  // the largest window; 16: zlib reads and writes gzip
 constexpr int kMemoryLevel = 8;
-constexpr size_t kLeastBytes = 18;  // head and tail of a member
+constexpr size_t kLeastBytes = 18;      // head and tail of a member
+constexpr uint64_t kMostGrowth = 1032;  // of deflate: 258 bytes for two bits
 
 absl::Status Damaged() { return absl::InvalidArgumentError("the body is not valid gzip"); }
 
@@ -47,6 +49,7 @@ absl::StatusOr<int64_t> GunzippedBytes(absl::string_view member) {
   if (member.size() < kLeastBytes || member.substr(0, 2) != "\x1f\x8b") return Damaged();
   uint32_t bytes = 0;
   std::memcpy(&bytes, member.data() + member.size() - sizeof(bytes), sizeof(bytes));
+  if (bytes > kMostGrowth * member.size()) return Damaged();
   return bytes;
 }
 

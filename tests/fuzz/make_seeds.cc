@@ -280,6 +280,9 @@ void WriteSeeds(const std::string& folder) {
   EncoderCallSeeds(Seeds(folder, "encoder_rpc"));
   AttentionCallSeeds(Seeds(folder, "attention_rpc"));
   KServeCallSeeds(Seeds(folder, "kserve_rpc"));
+  TeiCallSeeds(Seeds(folder, "tei_rpc"));
+  HttpSeeds(Seeds(folder, "http"));
+  FolderSeeds(Seeds(folder, "folder"));
 }
 
 }  // namespace attendant

@@ -31,5 +31,12 @@ class Seeds {
 void EncoderCallSeeds(const Seeds& seeds);
 void AttentionCallSeeds(const Seeds& seeds);
 void KServeCallSeeds(const Seeds& seeds);
+void TeiCallSeeds(const Seeds& seeds);
+
+// Of every path of the HTTP port good and bad bodies, and heads that servers have stumbled over.
+void HttpSeeds(const Seeds& seeds);
+
+// Of every folder of tests/golden the files that folder_fuzz.cc replaces.
+void FolderSeeds(const Seeds& seeds);
 
 }  // namespace attendant

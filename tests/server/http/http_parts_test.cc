@@ -119,6 +119,13 @@ TEST(GzipTest, RefusesWhatIsDamaged) {
   EXPECT_FALSE(GunzippedBytes("not gzip, but long enough").ok());
 }
 
+TEST(GzipTest, RefusesASizeThatSoFewBytesCannotHave) {
+  std::string member = Gzip(std::string(1 << 20, 'x'));
+  EXPECT_TRUE(GunzippedBytes(member).ok());
+  member[member.size() - 1] = '\1';  // 17 MiB
+  EXPECT_FALSE(GunzippedBytes(member).ok());
+}
+
 TEST(PeerNameTest, IsAsGrpcNamesIt) {
   sockaddr_storage peer{};
   auto& v4 = reinterpret_cast<sockaddr_in&>(peer);

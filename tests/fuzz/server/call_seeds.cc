@@ -11,6 +11,7 @@
 #include "attendant/v1/encoder.pb.h"
 #include "inference/grpc_service.pb.h"
 #include "kernels/core/check.h"
+#include "tei/v1/tei.pb.h"
 #include "tests/fuzz/rpc_methods.h"
 #include "tests/fuzz/seeds.h"
 
@@ -209,6 +210,32 @@ std::vector<Named> Infers() {
   return all;
 }
 
+// Of TEI's requests: their text first, as most have it.
+template <typename Request>
+std::vector<Named> OfOneText() {
+  Request good;
+  good.set_inputs("hello world");
+  return {{"good", good.SerializeAsString()}, {"text", Field(1, Full("a "))}};
+}
+
+std::vector<Named> Reranks() {
+  tei::v1::RerankRequest good;
+  good.set_query("hello");
+  for (const char* text : {"world", "hello"}) good.add_texts(text);
+  good.set_return_text(true);
+  return {{"good", good.SerializeAsString()},
+          {"query", Field(1, Full("a ")) + Field(2, "world")},
+          {"empty_texts", Field(1, "hello") + Full(Field(2, ""))}};
+}
+
+std::vector<Named> Decodes() {
+  tei::v1::DecodeRequest good;
+  for (const uint32_t id : {2u, 4u, 5u, 3u}) good.add_ids(id);
+  return {{"good", good.SerializeAsString()},
+          {"ids", Field(1, Full("\5"))},
+          {"single_ids", Full("\x08\5")}};
+}
+
 }  // namespace
 
 void EncoderCallSeeds(const Seeds& seeds) {
@@ -234,6 +261,25 @@ void KServeCallSeeds(const Seeds& seeds) {
   for (const char* method : {"RepositoryModelLoad", "RepositoryModelUnload"}) {
     calls.AddAll(method, {{"tiny", Field(2, "tiny")}});
   }
+}
+
+void TeiCallSeeds(const Seeds& seeds) {
+  const CallSeeds calls(seeds, kFuzzedTei);
+  for (const char* end : {"", "Stream"}) {
+    const auto add = [&](const char* method, const std::vector<Named>& messages) {
+      calls.AddAll(absl::StrCat(method, end), messages);
+    };
+    for (const char* method : {"Embed", "EmbedSparse", "EmbedAll"}) {
+      add(method, OfOneText<tei::v1::EmbedRequest>());
+    }
+    add("Predict", OfOneText<tei::v1::PredictRequest>());
+    add("PredictPair", {{"texts", Full(Field(1, ""))}});
+    add("Tokenize", OfOneText<tei::v1::EncodeRequest>());
+    add("Decode", Decodes());
+  }
+  calls.AddAll("Rerank", Reranks());
+  calls.AddAll("RerankStream",
+               {{"good", Field(1, "hello") + Field(2, "world")}, {"text", Field(2, Full("a "))}});
 }
 
 }  // namespace attendant

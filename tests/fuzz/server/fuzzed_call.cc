@@ -1,40 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/fuzz/fuzzed_server.h"
+#include "tests/fuzz/fuzzed_call.h"
 
 #include <grpcpp/generic/generic_stub.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/fuzz/heap_peak.h"
-#include "tests/server/in_process_server.h"
+#include "tests/fuzz/fuzzed_server.h"
 
 namespace attendant {
 namespace {
 
 constexpr std::chrono::seconds kLongestCall{20};
-
-// What a request of n bytes may hold beyond its outputs, in bytes.
-constexpr int64_t kHeldPerByte = 64;
-constexpr int64_t kHeldAlways = 1 << 20;
-// Outputs: f32 rows, the message and gRPC's buffers at the server, the client's own, and what is
-// kept for each sequence.
-constexpr int64_t kHeldPerAnswerByte = 8;
-constexpr int64_t kScratchBytes = 1 << 20;  // of an attention worker
-constexpr int64_t kClientPerByte = 4;       // of what it sends
-
-void Require(bool held, const std::string& promise) {
-  if (held) return;
-  std::fprintf(stderr, "broken: %s\n", promise.c_str());
-  std::abort();
-}
 
 struct RawEnd {
   grpc::Status status;
@@ -46,8 +28,11 @@ struct RawEnd {
 // takes no more messages.
 class RawCall {
  public:
-  RawCall(grpc::GenericStub& stub, const char* path, const std::vector<grpc::ByteBuffer>& messages)
-      : messages_(messages), call_(stub.PrepareCall(&context_, path, &queue_)) {}
+  RawCall(grpc::GenericStub& stub, const FuzzedMethod& method,
+          const std::vector<grpc::ByteBuffer>& messages)
+      : messages_(messages), call_(stub.PrepareCall(&context_, method.path, &queue_)) {
+    if (*method.model != '\0') context_.AddMetadata("x-model", method.model);
+  }
 
   RawEnd Run() {
     call_->StartCall(Tag(kStart));
@@ -117,42 +102,6 @@ class RawCall {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
 };
 
-// The server, and a good request's answer.
-class FuzzedServer {
- public:
-  FuzzedServer() : server_(Options()), stub_(server_.NewChannel()) {
-    server_.AwaitReady();
-    for (int i = 0; i < 20; ++i) pooled_ = Pooled();  // caches, threads
-  }
-
-  RawEnd Call(const char* path, const std::vector<grpc::ByteBuffer>& messages) {
-    return RawCall(stub_, path, messages).Run();
-  }
-
-  void RequireGoodAnswer() { Require(Pooled() == pooled_, "a good request is answered as before"); }
-
- private:
-  static InProcessServer::Options Options() {
-    InProcessServer::Options options;
-    options.flags.encode.max_response_bytes = 1 << 20;
-    options.flags.encode.max_attention_weight_bytes = 1 << 19;
-    options.flags.attention.max_bytes = kScratchBytes;
-    options.flags.attention.max_operations = int64_t{1} << 28;
-    return options;
-  }
-
-  std::string Pooled() {
-    v1::EncodeResponse response;
-    const grpc::Status status = CallEncode(server_.encoder(), HelloRequest(), response);
-    Require(status.ok(), absl::StrCat("a good request is answered: ", status.error_message()));
-    return response.pooled().data();
-  }
-
-  InProcessServer server_;
-  grpc::GenericStub stub_;
-  std::string pooled_;
-};
-
 std::vector<grpc::ByteBuffer> Messages(bool stream, const uint8_t* data, size_t size) {
   std::vector<grpc::ByteBuffer> messages;
   const auto add = [&](size_t begin, size_t end) {
@@ -173,7 +122,8 @@ void RequireEnd(const FuzzedMethod& method, size_t messages, const RawEnd& end) 
   const grpc::StatusCode code = end.status.error_code();
   const std::string what =
       absl::StrCat(method.path, " ends with ", code, ": ", end.status.error_message());
-  if (method.stream) {
+  Require(end.answers <= std::max<size_t>(messages, 1), what);
+  if (method.stream && method.answers_each) {
     Require(end.status.ok() && end.answers == messages,
             absl::StrCat("each of ", messages, " messages is answered once: ", end.answers,
                          " answers, ", what));
@@ -184,28 +134,21 @@ void RequireEnd(const FuzzedMethod& method, size_t messages, const RawEnd& end) 
   }
 }
 
-void RequireMemory(const FuzzedMethod& method, size_t size, const RawEnd& end, int64_t growth) {
-  const int64_t limit = (kHeldPerByte + kClientPerByte) * static_cast<int64_t>(size) + kHeldAlways +
-                        kScratchBytes + kHeldPerAnswerByte * end.answer_bytes;
-  Require(growth <= limit,
-          absl::StrCat(method.path, " with ", size, " bytes, answered with ", end.answer_bytes,
-                       ", takes ", growth, " bytes, at most ", limit));
-}
-
 }  // namespace
 
 void CallWithBytes(std::span<const FuzzedMethod> methods, const uint8_t* data, size_t size) {
-  static FuzzedServer& server = *new FuzzedServer;  // its threads run to the end of the process
+  FuzzedServer& server = FuzzedServer::Get();
+  static grpc::GenericStub& stub = *new grpc::GenericStub(server.server().NewChannel());
   if (size == 0) return;
   const FuzzedMethod& method = methods[data[0] % methods.size()];
-  HeapGrowth();
+  FuzzedServer::BeginMemory();
   RawEnd end;
   {
     const std::vector<grpc::ByteBuffer> messages = Messages(method.stream, data + 1, size - 1);
-    end = server.Call(method.path, messages);
+    end = RawCall(stub, method, messages).Run();
     RequireEnd(method, messages.size(), end);
   }
-  RequireMemory(method, size, end, HeapGrowth());
+  FuzzedServer::RequireMemory(method.path, size, end.answer_bytes);
   server.RequireGoodAnswer();
 }
 

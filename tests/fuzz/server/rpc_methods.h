@@ -8,6 +8,8 @@ namespace attendant {
 struct FuzzedMethod {
   const char* path;
   bool stream = false;
+  bool answers_each = true;  // a stream, each message, good or bad; else one that fails ends it
+  const char* model = "";    // the metadata x-model
 };
 
 inline constexpr FuzzedMethod kFuzzedEncoder[] = {
@@ -47,5 +49,25 @@ inline constexpr FuzzedMethod kFuzzedKServe[] = {
     {ATTENDANT_KSERVE("LogSettings")},
 };
 #undef ATTENDANT_KSERVE
+
+inline constexpr FuzzedMethod kFuzzedTei[] = {
+    {"/tei.v1.Info/Info"},
+    {"/tei.v1.Embed/Embed"},
+    {"/tei.v1.Embed/EmbedStream", true, false},
+    {"/tei.v1.Embed/EmbedSparse"},
+    {"/tei.v1.Embed/EmbedSparseStream", true, false},
+    {"/tei.v1.Embed/EmbedAll"},
+    {"/tei.v1.Embed/EmbedAllStream", true, false},
+    {"/tei.v1.Predict/Predict"},
+    {"/tei.v1.Predict/PredictPair"},
+    {"/tei.v1.Predict/PredictStream", true, false},
+    {"/tei.v1.Predict/PredictPairStream", true, false},
+    {"/tei.v1.Rerank/Rerank"},
+    {"/tei.v1.Rerank/RerankStream", true, false},
+    {"/tei.v1.Tokenize/Tokenize", false, true, "tiny"},
+    {"/tei.v1.Tokenize/TokenizeStream", true, false, "tiny"},
+    {"/tei.v1.Tokenize/Decode", false, true, "tiny"},
+    {"/tei.v1.Tokenize/DecodeStream", true, false, "tiny"},
+};
 
 }  // namespace attendant

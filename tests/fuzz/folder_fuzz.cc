@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model's folder in which one file is not what it was: a folder of tests/golden, with one of
+// kFolderFiles replaced.
+//
+// Input: the folder and the file, "tokens/bge_m3 tokenizer.json", up to a newline; the file.
+//
+// Ends the process, saying why, unless a refusal has a reason, and a folder that `attendant
+// inspect` would serve loads, which computes batches of one token and of many.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "kernels/backends/backends.h"
+#include "kernels/core/check.h"
+#include "server/models/inspect/folder_report.h"
+#include "server/models/model_loader.h"
+#include "server/threads/task_pool.h"
+#include "tests/fuzz/folder_files.h"
+#include "tests/fuzz/harness.h"
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A copy of the folder whose files are links, but for `file`.
+void MakeFolder(const fs::path& from, absl::string_view file, absl::string_view bytes,
+                const std::string& folder) {
+  for (const auto& entry : fs::recursive_directory_iterator(from)) {
+    const fs::path to = folder / fs::relative(entry.path(), from);
+    if (entry.is_directory()) {
+      fs::create_directories(to);
+    } else if (fs::relative(entry.path(), from) != std::string(file)) {
+      fs::create_symlink(fs::absolute(entry.path()), to);
+    }
+  }
+  const fs::path path = fs::path(folder) / std::string(file);
+  fs::create_directories(path.parent_path());
+  WriteFile(path, std::string(bytes));
+}
+
+void Require(bool held, const std::string& promise, const absl::Status& status) {
+  if (held) return;
+  std::fprintf(stderr, "broken: %s: %s\n", promise.c_str(), status.ToString().c_str());
+  std::abort();
+}
+
+absl::Status Load(const std::string& folder) {
+  static const auto& backend = *new auto(MakeBackend("cpu", {.load_threads = 1}).value());
+  static auto& metrics = *new ServerMetrics("fuzz");
+  static auto& completions = *new TaskPool(1, "completion");
+  ModelOptions options;
+  options.dtype = "f32";
+  options.batcher.max_batch_tokens = 64;
+  options.batcher.max_batch_sequences = 8;
+  options.batcher.max_queued_tokens = 64;
+  options.batcher.max_queued_requests = 8;
+  const auto model = LoadModel({.name = "m", .directory = folder}, *backend, options, metrics,
+                               completions.executor());
+  completions.AwaitIdle();
+  return model.status();
+}
+
+// False: the input does not say what to do.
+bool Run(absl::string_view input) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(input, absl::MaxSplits('\n', 1));
+  const std::pair<absl::string_view, absl::string_view> names =
+      absl::StrSplit(parts.first, absl::MaxSplits(' ', 1));
+  const std::string from = std::string(kFolderRoot) + std::string(names.first);
+  const bool known =
+      std::count(std::begin(kFolderFiles), std::end(kFolderFiles), names.second) == 1;
+  std::error_code none;
+  if (!known || !fs::is_directory(from, none) ||
+      std::count(names.first.begin(), names.first.end(), '/') != 1) {
+    return false;
+  }
+  const TempDirectory directory;
+  MakeFolder(from, names.second, parts.second, directory.path());
+  const absl::Status inspected = InspectFolder(directory.path()).status;
+  Require(inspected.ok() || !inspected.message().empty(), "a refusal has a reason", inspected);
+  if (!inspected.ok()) return true;
+  const absl::Status loaded = Load(directory.path());
+  Require(loaded.ok(), "what can be served loads", loaded);
+  return true;
+}
+
+}  // namespace
+}  // namespace attendant
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return attendant::Run({reinterpret_cast<const char*>(data), size}) ? 0 : -1;
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes of any kind to every method of attendant.v1.Attention, through a real connection.
-#include "tests/fuzz/fuzzed_call.h"
 #include "tests/fuzz/harness.h"
+#include "tests/fuzz/server/fuzzed_call.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   attendant::CallWithBytes(attendant::kFuzzedAttention, data, size);

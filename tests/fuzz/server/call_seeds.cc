@@ -12,8 +12,8 @@
 #include "inference/grpc_service.pb.h"
 #include "kernels/core/check.h"
 #include "tei/v1/tei.pb.h"
-#include "tests/fuzz/rpc_methods.h"
 #include "tests/fuzz/seeds.h"
+#include "tests/fuzz/server/rpc_methods.h"
 
 namespace attendant {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/fuzz/fuzzed_call.h"
+#include "tests/fuzz/server/fuzzed_call.h"
 
 #include <grpcpp/generic/generic_stub.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/fuzz/fuzzed_server.h"
+#include "tests/fuzz/server/fuzzed_server.h"
 
 namespace attendant {
 namespace {

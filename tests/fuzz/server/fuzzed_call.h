@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "tests/fuzz/rpc_methods.h"
+#include "tests/fuzz/server/rpc_methods.h"
 
 namespace attendant {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/fuzz/fuzzed_server.h"
+#include "tests/fuzz/server/fuzzed_server.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tests/fuzz/heap_peak.h"
+#include "tests/fuzz/server/heap_peak.h"
 
 namespace attendant {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/fuzz/heap_peak.h"
+#include "tests/fuzz/server/heap_peak.h"
 
 #include <malloc.h>
 

@@ -110,23 +110,26 @@ void ConnectionSeeds(const Seeds& seeds) {
   add("folded", "GET /v2 HTTP/1.1\r\nHost: localhost\r\nA: b\r\n c\r\n\r\n");
 }
 
-}  // namespace
+std::string NameOf(const std::string& line) {
+  return absl::StrReplaceAll(line.substr(line.find('/') + 1), {{"/", "_"}});
+}
 
-void HttpSeeds(const Seeds& seeds) {
-  const auto name = [](const std::string& line) {
-    return absl::StrReplaceAll(line.substr(line.find('/') + 1), {{"/", "_"}});
-  };
+void BodySeeds(const Seeds& seeds) {
   for (const auto& [line, body] : GoodRequests()) {
-    seeds.Add(name(line) + "_good", WithHead(line, "x-model: tiny\r\n", body));
-    seeds.Add(name(line) + "_gzip",
+    seeds.Add(NameOf(line) + "_good", WithHead(line, "x-model: tiny\r\n", body));
+    seeds.Add(NameOf(line) + "_gzip",
               WithHead(line, "Content-Encoding: gzip\r\nAccept-Encoding: gzip\r\n", Gzip(body)));
   }
   for (const auto& [kind, body] : HostileJson()) {
     for (const char* line : {"POST /", "POST /v1/embeddings", "POST /v2/rerank", "POST /score",
                              "POST /v2/models/tiny/infer", "POST /attendant.v1.Encoder/Encode"}) {
-      seeds.Add(absl::StrCat(name(line), "_", kind), WithHead(line, "", body));
+      seeds.Add(absl::StrCat(NameOf(line), "_", kind), WithHead(line, "", body));
     }
   }
+}
+
+// A tensor behind the JSON.
+void InferSeeds(const Seeds& seeds) {
   const std::string infer =
       R"({"inputs":[{"name":"text","shape":[1,1],"datatype":"BYTES","parameters":{"binary_data_size":9}}]})";
   const std::string text("\5\0\0\0hello", 9);
@@ -137,6 +140,9 @@ void HttpSeeds(const Seeds& seeds) {
         WithHead("POST /v2/models/tiny/infer",
                  absl::StrCat("Inference-Header-Content-Length: ", bytes, "\r\n"), infer + text));
   }
+}
+
+void PageSeeds(const Seeds& seeds) {
   for (const char* path : {"/",
                            "/console/live",
                            "/health",
@@ -163,6 +169,9 @@ void HttpSeeds(const Seeds& seeds) {
     seeds.Add("get" + absl::StrReplaceAll(path, {{"/", "_"}}),
               WithHead(absl::StrCat("GET ", path), "", ""));
   }
+}
+
+void HeadSeeds(const Seeds& seeds) {
   const std::string embed = R"({"inputs":"hello"})";
   for (const auto& [kind, head] : std::vector<std::pair<std::string, std::string>>{
            {"expect", "Expect: 100-continue\r\n"},
@@ -181,6 +190,15 @@ void HttpSeeds(const Seeds& seeds) {
   std::string bomb = Gzip(Repeated("a", 1 << 16));
   for (size_t i = bomb.size() - 4; i < bomb.size(); ++i) bomb[i] = '\xff';
   seeds.Add("head_bomb", WithHead("POST /embed", "Content-Encoding: gzip\r\n", bomb));
+}
+
+}  // namespace
+
+void HttpSeeds(const Seeds& seeds) {
+  BodySeeds(seeds);
+  InferSeeds(seeds);
+  PageSeeds(seeds);
+  HeadSeeds(seeds);
   ConnectionSeeds(seeds);
 }
 

@@ -42,10 +42,14 @@ class HttpClient {
     socket_ = -1;
   }
 
-  void Write(const std::string& text) {
-    EXPECT_EQ(send(socket_, text.data(), text.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(text.size()));
+  void Write(const std::string& text) { EXPECT_TRUE(TryWrite(text)); }
+  // False: the other side has closed.
+  bool TryWrite(const std::string& text) {
+    return send(socket_, text.data(), text.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(text.size());
   }
+  // Tells the other side that nothing more comes.
+  void EndWriting() { shutdown(socket_, SHUT_WR); }
   void Post(const std::string& path, const std::string& body, const std::string& headers = "") {
     Write(absl::StrCat("POST ", path, " HTTP/1.1\r\nHost: localhost\r\nContent-Length: ",
                        body.size(), "\r\n", headers, "\r\n", body));

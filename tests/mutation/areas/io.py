@@ -89,7 +89,8 @@ MUTANTS = {
     "kernels/checkpoints/families/llama/mistral.cc": [
         ("config.window = «config.causal» && window > 0 ? window - 1", "true"),
         ("config.local_rotary = «config.rotary»;", "Rotary{}"),
-        ("if («named && !json.Has(\"sliding_window\")») return absl::OkStatus();", "!named"),
+        ("if («named && !json.Has(\"sliding_window\")») return CheckLayerTypesAreFull", "!named"),
+        ('if («json.Has("layer_types")») ATTENDANT', "false"),
     ],
     "kernels/checkpoints/families/llama/qwen2.cc": [
         ('if (!code.empty()) «ATTENDANT_RETURN_IF_ERROR(json.Field("is_causal").status());»', ""),

@@ -61,6 +61,10 @@ absl::StatusOr<FamilyConfig> ReadDecoder(const JsonNode& json, const BertFields&
 
 absl::Status CheckWholeAttention(const JsonNode& json) {
   ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "use_sliding_window"));
+  return CheckLayerTypesAreFull(json);
+}
+
+absl::Status CheckLayerTypesAreFull(const JsonNode& json) {
   if (!json.Has("layer_types")) return absl::OkStatus();
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, json.Field("layer_types"));
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> types, list.Elements());

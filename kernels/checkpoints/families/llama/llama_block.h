@@ -61,6 +61,9 @@ absl::StatusOr<FamilyConfig> ReadDecoder(const JsonNode& json, const BertFields&
 // UNIMPLEMENTED where `use_sliding_window` or `layer_types` says that a layer attends to a window.
 absl::Status CheckWholeAttention(const JsonNode& json);
 
+// The same of `layer_types` alone.
+absl::Status CheckLayerTypesAreFull(const JsonNode& json);
+
 // The names of its tensors.
 constexpr TensorNames LlamaNames() {
   return {.prefix = "model.",

@@ -7,6 +7,7 @@
 
 #include "kernels/checkpoints/families/all_families.h"
 #include "kernels/checkpoints/families/llama/llama_block.h"
+#include "kernels/checkpoints/families/rotary_fields.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
 
@@ -17,15 +18,17 @@ namespace {
 constexpr absl::string_view kTypes[] = {"mistral"};
 
 // `sliding_window`: by default 4096, null for none. A token is one of those that its window counts
-// where the mask is causal; else the window counts those to either side.
+// where the mask is causal; else the window counts those to either side. With `layer_types`
+// transformers makes a Ministral of the config, whose layers differ.
 absl::Status ReadWindow(const JsonNode& json, EncoderConfig& config) {
   int64_t window = 4096;
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> fields, json.FieldNames());
   const bool named = std::find(fields.begin(), fields.end(), "sliding_window") != fields.end();
-  if (named && !json.Has("sliding_window")) return absl::OkStatus();
+  if (named && !json.Has("sliding_window")) return CheckLayerTypesAreFull(json);
   ATTENDANT_RETURN_IF_ERROR(json.Read("sliding_window", window));
   config.window = config.causal && window > 0 ? window - 1 : window;
   for (int64_t i = 0; i < config.layers; ++i) config.local_layers.set(static_cast<size_t>(i));
+  if (json.Has("layer_types")) ATTENDANT_RETURN_IF_ERROR(ReadLayerTypes(json, config));
   config.local_rotary = config.rotary;
   return ValidateConfig(json, config);
 }

@@ -38,6 +38,25 @@ TEST(MistralTest, TheWindowIsTransformersWhereNoneIsNamed) {
   EXPECT_FALSE(none->encoder.local_layers.any());
 }
 
+// transformers takes a Mistral with this list for a Ministral: one mask for each layer.
+TEST(MistralTest, LayersHaveTheirTypesWhereTheyAreNamed) {
+  const auto some = Read(Mistral(
+      R"(, "sliding_window": 8, "rope_theta": 500,
+         "layer_types": ["sliding_attention", "full_attention", "sliding_attention"])"));
+  ASSERT_TRUE(some.ok()) << some.status();
+  EXPECT_EQ(some->encoder.window, 7);
+  EXPECT_EQ(some->encoder.local_layers.to_ullong(), 0b101u);
+  EXPECT_EQ(some->encoder.local_rotary.base, 500);
+  const std::string all_full =
+      R"(, "layer_types": ["full_attention", "full_attention", "full_attention"])";
+  for (const char* window : {"8", "null"}) {
+    const auto full = Read(Mistral(absl::StrCat(", \"sliding_window\": ", window, all_full)));
+    ASSERT_TRUE(full.ok()) << full.status();
+    EXPECT_FALSE(full->encoder.local_layers.any());
+  }
+  EXPECT_EQ(Read(Mistral(", \"layer_types\": null"))->encoder.local_layers.to_ullong(), 0b111u);
+}
+
 TEST(MistralTest, RefusesWhatMakesNoSense) {
   for (const char* window : {"0", "1", "-4", "-9223372036854775808"}) {
     const absl::Status status =
@@ -47,6 +66,10 @@ TEST(MistralTest, RefusesWhatMakesNoSense) {
   }
   ExpectUnimplemented(Mistral(", \"use_bidirectional_attention\": true"),
                       "`use_bidirectional_attention` is true");
+  ExpectUnimplemented(Mistral(R"(, "sliding_window": null, "layer_types": ["sliding_attention"])"),
+                      "`layer_types` is `sliding_attention`");
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Read(Mistral(R"(, "layer_types": ["sliding_attention"])")).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(Read(Bert("mistral")).status()));
 }
 

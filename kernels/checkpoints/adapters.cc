@@ -5,8 +5,10 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <iterator>
 #include <span>
+#include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -165,6 +167,16 @@ absl::Status MergeAdapter(const JsonNode& config, absl::string_view adapter, Ten
     ATTENDANT_RETURN_IF_ERROR(MergeWeight(path, adapters, store));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckNoPeftAdapter(const std::string& directory) {
+  const std::string path = directory + "/adapter_config.json";
+  std::error_code absent;
+  if (!std::filesystem::exists(path, absent)) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      path,
+      ": an adapter of PEFT beside the weights is not supported; save the model with the "
+      "adapter merged (`merge_and_unload`)"));
 }
 
 bool TakesAdapters(absl::string_view tensor) { return absl::EndsWith(tensor, kOriginal); }

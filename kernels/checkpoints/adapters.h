@@ -35,6 +35,10 @@ absl::StatusOr<std::vector<std::string>> ReadAdapterNames(const JsonNode& config
 // RESOURCE_EXHAUSTED when a copy does not fit in memory.
 absl::Status MergeAdapter(const JsonNode& config, absl::string_view adapter, TensorStore& store);
 
+// UNIMPLEMENTED where an adapter of PEFT lies in the folder: transformers would add it to the
+// weights.
+absl::Status CheckNoPeftAdapter(const std::string& directory);
+
 // Whether a tensor of that name becomes a merged weight.
 bool TakesAdapters(absl::string_view tensor);
 

@@ -332,6 +332,7 @@ absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& json, const std::strin
                                           absl::string_view adapter) {
   ATTENDANT_ASSIGN_OR_RETURN(const Family* family, FindFamily(json));
   ATTENDANT_ASSIGN_OR_RETURN(const FamilyConfig config, family->read_config(json));
+  ATTENDANT_RETURN_IF_ERROR(CheckNoPeftAdapter(directory));
   const auto storage = std::make_shared<Storage>();
   ATTENDANT_ASSIGN_OR_RETURN(storage->store, TensorStore::Open(directory));
   Checkpoint checkpoint;

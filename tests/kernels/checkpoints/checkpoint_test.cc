@@ -239,6 +239,14 @@ TEST_F(CheckpointTest, ForeignModel) {
               HasSubstr("tensor `embeddings.word_embeddings.weight` is missing"));
 }
 
+TEST_F(CheckpointTest, AnAdapterOfPeftIsNotLeftOut) {
+  WriteCheckpoint(directory_.path(), kConfig, kSeed);
+  WriteFile(directory_ / "adapter_config.json", R"({"peft_type": "LORA"})");
+  const absl::Status status = LoadCheckpoint(directory_.path()).status();
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_THAT(status.ToString(), HasSubstr("adapter_config.json: an adapter of PEFT"));
+}
+
 TEST_F(CheckpointTest, FilesThatAreNotThere) {
   EXPECT_TRUE(absl::IsNotFound(LoadCheckpoint(directory_.path()).status()));
   EXPECT_TRUE(absl::IsNotFound(LoadCheckpoint(directory_ / "none").status()));

@@ -161,6 +161,7 @@ MUTANTS = {
     "kernels/checkpoints/checkpoint.cc": [
         ("FindNormSuffixes(store_, «prefix_ + path»)", "path"),
         ("«!stored» || config.positions", "true"),
+        ("ATTENDANT_RETURN_IF_ERROR(CheckNoPeftAdapter(directory));", ""),
     ],
     "kernels/checkpoints/attention_module.cc": [
         ('ATTENDANT_RETURN_IF_ERROR(CheckSame(json_, "d_model", config.hidden));', ""),

@@ -76,20 +76,26 @@ class Loader {
   }
 
   absl::Status FindPrefix() {
-    const std::string anchor = absl::StrCat(names_.token_embedding, ".weight");
     for (const absl::string_view prefix :
          {absl::string_view(), names_.prefix, names_.task_prefix}) {
       prefix_ = std::string(prefix);
-      if (store_.Find(prefix_ + anchor) != nullptr) return absl::OkStatus();
+      for (const absl::string_view table : {names_.own_token_embedding, names_.token_embedding}) {
+        token_embedding_ = table;
+        if (!table.empty() && store_.Find(absl::StrCat(prefix, table, ".weight")) != nullptr) {
+          return absl::OkStatus();
+        }
+      }
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "tensor `", anchor, "` is missing, with and without the prefix `", names_.prefix, "`"));
+    return absl::InvalidArgumentError(absl::StrCat("tensor `", names_.token_embedding,
+                                                   ".weight` is missing, with and without the "
+                                                   "prefix `",
+                                                   names_.prefix, "`"));
   }
 
   absl::Status LoadEmbeddings(EncoderWeights& weights) {
     const int64_t width = config_.input_width();
     ATTENDANT_RETURN_IF_ERROR(
-        LoadTable(names_.token_embedding, {config_.vocab, width}, weights.token_embedding));
+        LoadTable(token_embedding_, {config_.vocab, width}, weights.token_embedding));
     if (config_.positions == Positions::kLearned) ATTENDANT_RETURN_IF_ERROR(LoadPositions(weights));
     ATTENDANT_RETURN_IF_ERROR(LoadSegments(weights));
     if (config_.projects_embeddings()) {
@@ -312,6 +318,7 @@ class Loader {
   TensorStore& store_;
   std::deque<std::vector<float>>& made_;
   std::string prefix_;
+  absl::string_view token_embedding_;
 };
 
 }  // namespace

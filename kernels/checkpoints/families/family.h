@@ -36,6 +36,7 @@ struct TensorNames {
   absl::string_view task_prefix{};  // the same where transformers saves a head with another one
   // Empty names: there is no such tensor.
   absl::string_view token_embedding = "embeddings.word_embeddings";
+  absl::string_view own_token_embedding{};  // instead, where it is stored
   absl::string_view position_embedding = "embeddings.position_embeddings";
   absl::string_view segment_embedding = "embeddings.token_type_embeddings";
   absl::string_view embedding_norm = "embeddings.LayerNorm";

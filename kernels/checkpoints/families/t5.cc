@@ -84,6 +84,7 @@ constexpr Family kT5{
     .read_config = t5::ReadConfig,
     .names = {.prefix = "transformer.",
               .token_embedding = "shared",
+              .own_token_embedding = "encoder.embed_tokens",
               .position_embedding = "",
               .segment_embedding = "",
               .embedding_norm = "",

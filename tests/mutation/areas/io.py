@@ -161,6 +161,7 @@ MUTANTS = {
     "kernels/checkpoints/checkpoint.cc": [
         ("FindNormSuffixes(store_, «prefix_ + path»)", "path"),
         ("«!stored» || config.positions", "true"),
+        ("{«names_.own_token_embedding», names_.token_embedding}", "names_.token_embedding"),
         ("ATTENDANT_RETURN_IF_ERROR(CheckNoPeftAdapter(directory));", ""),
     ],
     "kernels/checkpoints/attention_module.cc": [

@@ -2,11 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "kernels/checkpoints/checkpoint.h"
+#include "kernels/core/base/regular_file.h"
 #include "tests/kernels/checkpoints/families/family_support.h"
+#include "tests/support/checkpoint.h"
+#include "tests/support/golden.h"
 
 namespace attendant {
 namespace {
@@ -64,6 +71,36 @@ TEST(T5Test, OtherFieldsOfTheFfnMayOnlyAgree) {
   ExpectUnimplemented(T5(R"(, "d_kv": 16, "feed_forward_proj": "gated-gelu",
                             "is_gated_act": false)"),
                       "`is_gated_act` is false");
+}
+
+// As transformers: `shared` is only of the decoder where the encoder has a table of its own.
+TEST(T5Test, TheEncodersOwnTableCounts) {
+  const std::string golden = GoldenDirectory("tiny_t5");
+  const std::string file = *ReadTextFile(golden + "/model.safetensors", 1 << 20);
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, file.data(), sizeof(header_bytes));
+  const std::string header =
+      absl::StrReplaceAll(file.substr(sizeof(header_bytes), header_bytes),
+                          {{"\"shared.weight\"", "\"encoder.embed_tokens.weight\""}});
+  const std::string data = file.substr(sizeof(header_bytes) + header_bytes);
+  const std::string other(61 * 32 * sizeof(float), '\0');
+  const std::string shared =
+      absl::StrCat(R"({"shared.weight":{"dtype":"F32","shape":[61,32],"data_offsets":[)",
+                   data.size(), ",", data.size() + other.size(), "]},");
+  const auto expected = LoadCheckpoint(golden);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  for (const bool both : {false, true}) {
+    const TempDirectory directory;
+    WriteFile(directory / "config.json", *ReadTextFile(golden + "/config.json", 1 << 20));
+    WriteFile(directory / "model.safetensors",
+              both ? SafetensorsBytes(shared + header.substr(1), data + other)
+                   : SafetensorsBytes(header, data));
+    const auto checkpoint = LoadCheckpoint(directory.path());
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+    const auto& table = checkpoint->weights.token_embedding;
+    ASSERT_EQ(table.dims(), expected->weights.token_embedding.dims());
+    EXPECT_EQ(std::memcmp(table.data(), expected->weights.token_embedding.data(), other.size()), 0);
+  }
 }
 
 TEST(T5Test, RefusesByName) {

@@ -47,10 +47,16 @@ absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary) {
 
 absl::Status ReadRopeParameters(const JsonNode& json, Rotary& rotary) {
   ATTENDANT_RETURN_IF_ERROR(json.Read("rope_theta", rotary.base));
-  const char* const field = json.Has("rope_scaling") ? "rope_scaling" : "rope_parameters";
-  if (!json.Has(field)) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode parameters, json.Field(field));
-  return ReadRopeFields(parameters, rotary);
+  for (const char* field : {"rope_scaling", "rope_parameters"}) {
+    if (!json.Has(field)) continue;
+    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode parameters, json.Field(field));
+    ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> names, parameters.FieldNames());
+    if (names.empty()) continue;
+    ATTENDANT_RETURN_IF_ERROR(ReadRopeFields(parameters, rotary));
+    break;
+  }
+  if (rotary.long_waves.factor == 1) return absl::OkStatus();
+  return json.Read("original_max_position_embeddings", rotary.long_waves.trained_positions);
 }
 
 absl::Status ReadLayerTypes(const JsonNode& json, EncoderConfig& config) {

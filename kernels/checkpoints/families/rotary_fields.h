@@ -13,8 +13,10 @@ class JsonNode;
 // long waves. UNIMPLEMENTED for another one, and for heads that turn in part.
 absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary);
 
-// Reads the config's `rope_scaling`, its older name, or else its `rope_parameters`; the base, where
-// they have none, is its own `rope_theta`, if it has one. UNIMPLEMENTED as ReadRopeFields.
+// Reads the config's `rope_scaling`, its older name, or else its `rope_parameters`: the first that
+// is not empty. The base, where they have none, is its own `rope_theta`, if it has one; that of
+// long waves goes before theirs is `original_max_position_embeddings`. UNIMPLEMENTED as
+// ReadRopeFields.
 absl::Status ReadRopeParameters(const JsonNode& json, Rotary& rotary);
 
 // Reads transformers 5's list `layer_types`, one for each layer: "full_attention", or

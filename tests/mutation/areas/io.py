@@ -109,7 +109,9 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/rotary_fields.cc": [
         ("Rotary& rotary = type == «\"full_attention\"»", "\"sliding_attention\""),
-        ('const char* const field = «json.Has("rope_scaling")» ? "rope_scaling"', "false"),
+        ('«"rope_scaling"», "rope_parameters"}', '"rope_parameters"'),
+        ("if («names.empty()») continue;", "false"),
+        ("if («rotary.long_waves.factor == 1») return", "true"),
         ('parameters.Has("rope_type") ? "rope_type" : «"type"»', '"rope_type"'),
         ('«ATTENDANT_RETURN_IF_ERROR(json.Read("rope_theta", rotary.base));»', ""),
     ],

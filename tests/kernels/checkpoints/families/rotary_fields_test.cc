@@ -55,6 +55,7 @@ TEST(RotaryFieldsTest, RopeScalingCountsInPlaceOfTheParameters) {
                                {"rope_theta": 500})"),
               700);
     EXPECT_EQ(BaseOf(type, R"(, "rope_scaling": null, "rope_theta": 500)"), 500);
+    EXPECT_EQ(BaseOf(type, R"(, "rope_scaling": {}, "rope_parameters": {"rope_theta": 500})"), 500);
   }
 }
 
@@ -91,6 +92,21 @@ TEST(RotaryFieldsTest, LongWavesAreThoseOfLlama3) {
           (Rotary{.base = 500000,
                   .long_waves = {.factor = 32, .low = 1, .high = 4, .trained_positions = 8192}}));
     }
+  }
+}
+
+TEST(RotaryFieldsTest, ThePositionsOfTheTrainingCountOutsideOfTheParameters) {
+  for (const char* type : kOneBase) {
+    for (const char* field : {"rope_scaling", "rope_parameters"}) {
+      const auto config =
+          Read(Config(type, absl::StrCat(R"(, "original_max_position_embeddings": 32, ")", field,
+                                         R"(": {"rope_type": "llama3", )", kLongWaves, "}")));
+      ASSERT_TRUE(config.ok()) << type << config.status();
+      EXPECT_EQ(config->encoder.rotary.long_waves.trained_positions, 32) << type;
+    }
+    const auto plain = Read(Config(type, R"(, "original_max_position_embeddings": 32)"));
+    ASSERT_TRUE(plain.ok()) << type << plain.status();
+    EXPECT_EQ(plain->encoder.rotary.long_waves, LongWaves()) << type;
   }
 }
 

@@ -43,15 +43,14 @@ absl::Status CheckAttention(const JsonNode& json) {
   return absl::OkStatus();
 }
 
-// Transformers 5 writes `layer_types`, earlier versions of which layers the last is global.
+// Transformers 5 writes `layer_types`, earlier versions of which layers the last is global. The
+// `_sliding_window_pattern` that some wrote beside the list counts for nothing.
 absl::Status ReadLocalLayers(const JsonNode& json, EncoderConfig& config) {
   int64_t window = 4096, step = 6;
   ATTENDANT_RETURN_IF_ERROR(json.Read("sliding_window", window));
   config.window = window / 2;
   if (json.Has("layer_types")) return ReadLayerTypes(json, config);
-  for (const char* field : {"_sliding_window_pattern", "sliding_window_pattern"}) {
-    ATTENDANT_RETURN_IF_ERROR(json.Read(field, step));
-  }
+  ATTENDANT_RETURN_IF_ERROR(json.Read("sliding_window_pattern", step));
   if (step < 1) {
     return absl::InvalidArgumentError(absl::StrCat(json.where(), ": `sliding_window_pattern` is ",
                                                    step, ", it must be at least 1"));

@@ -56,6 +56,15 @@ TEST(Gemma3Test, HasTransformersDefaults) {
   EXPECT_TRUE(config->biases.qkv && config->biases.attention_output && !config->biases.ffn_up);
 }
 
+TEST(Gemma3Test, ThePatternHasOneName) {
+  const auto config =
+      Read(Gemma3(R"(, "_sliding_window_pattern": 1, "sliding_window_pattern": 2)"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->encoder.local_layers.to_ullong(), 0b101u);
+  EXPECT_EQ(Read(Gemma3(R"(, "_sliding_window_pattern": 1)"))->encoder.local_layers.to_ullong(),
+            0b111u);
+}
+
 TEST(Gemma3Test, RefusesByName) {
   ExpectUnimplemented(Gemma3("", "false"), "`use_bidirectional_attention` is false");
   ExpectUnimplemented(Gemma3("", "null"), "`use_bidirectional_attention` is false");

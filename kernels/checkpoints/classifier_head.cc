@@ -23,6 +23,15 @@
 namespace attendant {
 namespace {
 
+// The fields of config.json that a head reads; those of other heads count for nothing.
+enum class HeadFields : uint8_t {
+  kNone,
+  kPadding,      // of a decoder: `pad_token_id`, the head reads its last token that is no padding
+  kPooler,       // `pooler_hidden_act`
+  kPooling,      // `classifier_pooling` and `classifier_activation`
+  kTemperature,  // `pooling` and `temperature`
+};
+
 // A row for each kind of head: the names of its tensors, without ".weight" and ".bias". Of several
 // rows of an architecture, that one counts whose `dense` is stored.
 struct HeadForm {
@@ -31,12 +40,9 @@ struct HeadForm {
   HeadActivation activation;
   absl::string_view norm;  // empty: there is none
   absl::string_view out;
-  bool last = false;  // of a decoder: the head reads its last token that is no padding
-  std::optional<int32_t> padding_id{};  // likewise: where the config has none
+  HeadFields fields = HeadFields::kNone;
+  std::optional<int32_t> padding_id{};  // of kPadding: where the config has none
 };
-
-// Of the code that comes with NVIDIA's rerankers.
-constexpr absl::string_view kNvidia = "LlamaBidirectionalForSequenceClassification";
 
 constexpr HeadForm kForms[] = {
     {"AlbertForSequenceClassification", "albert.pooler", HeadActivation::kTanh, "", "classifier"},
@@ -50,7 +56,7 @@ constexpr HeadForm kForms[] = {
     {"MPNetForSequenceClassification", "classifier.dense", HeadActivation::kTanh, "",
      "classifier.out_proj"},
     {"DebertaV2ForSequenceClassification", "pooler.dense", HeadActivation::kGeluErf, "",
-     "classifier"},
+     "classifier", HeadFields::kPooler},
     {"DistilBertForSequenceClassification", "pre_classifier", HeadActivation::kRelu, "",
      "classifier"},
     {"ElectraForSequenceClassification", "classifier.dense", HeadActivation::kGeluErf, "",
@@ -58,7 +64,7 @@ constexpr HeadForm kForms[] = {
     {"EsmForSequenceClassification", "classifier.dense", HeadActivation::kTanh, "",
      "classifier.out_proj"},
     {"ModernBertForSequenceClassification", "head.dense", HeadActivation::kGeluErf, "head.norm",
-     "classifier"},
+     "classifier", HeadFields::kPooling},
     {"NomicBertForSequenceClassification", "nomic_bert.pooler.dense", HeadActivation::kTanh, "",
      "classifier"},
     {"NomicBertForSequenceClassification", "bert.pooler.dense", HeadActivation::kTanh, "",
@@ -67,12 +73,18 @@ constexpr HeadForm kForms[] = {
     {"NewForSequenceClassification", "new.pooler.dense", HeadActivation::kTanh, "", "classifier"},
     {"JinaEmbeddingsV3ForSequenceClassification", "classifier.dense", HeadActivation::kTanh, "",
      "classifier.out_proj"},
-    {"Gemma3TextForSequenceClassification", "", HeadActivation::kNone, "", "score", true, 0},
-    {"LlamaForSequenceClassification", "", HeadActivation::kNone, "", "score", true},
-    {kNvidia, "", HeadActivation::kNone, "", "score"},
-    {"MistralForSequenceClassification", "", HeadActivation::kNone, "", "score", true},
-    {"Qwen2ForSequenceClassification", "", HeadActivation::kNone, "", "score", true},
-    {"Qwen3ForSequenceClassification", "", HeadActivation::kNone, "", "score", true},
+    {"Gemma3TextForSequenceClassification", "", HeadActivation::kNone, "", "score",
+     HeadFields::kPadding, 0},
+    {"LlamaForSequenceClassification", "", HeadActivation::kNone, "", "score",
+     HeadFields::kPadding},
+    {"LlamaBidirectionalForSequenceClassification", "", HeadActivation::kNone, "", "score",
+     HeadFields::kTemperature},  // of the code that comes with NVIDIA's rerankers
+    {"MistralForSequenceClassification", "", HeadActivation::kNone, "", "score",
+     HeadFields::kPadding},
+    {"Qwen2ForSequenceClassification", "", HeadActivation::kNone, "", "score",
+     HeadFields::kPadding},
+    {"Qwen3ForSequenceClassification", "", HeadActivation::kNone, "", "score",
+     HeadFields::kPadding},
 };
 
 // Null: no head is read.
@@ -93,18 +105,33 @@ class Reader {
 
   absl::StatusOr<SequenceClassifier> Read(const HeadForm& form) {
     SequenceClassifier head{.activation = form.activation};
-    ATTENDANT_RETURN_IF_ERROR(form.last ? ReadPadding(form, head) : ReadOptions(head));
     ATTENDANT_ASSIGN_OR_RETURN(head.dense, ReadLinear(form.dense, hidden_));
     if (!form.norm.empty()) ATTENDANT_RETURN_IF_ERROR(ReadNorm(form.norm, head));
     ATTENDANT_ASSIGN_OR_RETURN(const int64_t labels, CountLabels(config_, form.out, store_));
     ATTENDANT_ASSIGN_OR_RETURN(head.out, ReadLinear(form.out, labels));
-    if (form.architecture == kNvidia) ATTENDANT_RETURN_IF_ERROR(ReadNvidia(head));
+    ATTENDANT_RETURN_IF_ERROR(ReadFields(form, head));
     ATTENDANT_ASSIGN_OR_RETURN(head.labels, ReadLabels(config_, labels));
     ATTENDANT_ASSIGN_OR_RETURN(head.scores, ReadActivation(labels));
     return head;
   }
 
  private:
+  absl::Status ReadFields(const HeadForm& form, SequenceClassifier& head) const {
+    switch (form.fields) {
+      case HeadFields::kNone:
+        return absl::OkStatus();
+      case HeadFields::kPadding:
+        return ReadPadding(form, head);
+      case HeadFields::kPooler:
+        return CheckText(config_, "pooler_hidden_act", "gelu");
+      case HeadFields::kPooling:
+        return ReadPooling(head);
+      case HeadFields::kTemperature:
+        return ReadTemperature(head);
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status ReadPadding(const HeadForm& form, SequenceClassifier& head) const {
     head.pooling = Pooling::kLast;
     head.padding_id = form.padding_id;
@@ -118,7 +145,7 @@ class Reader {
   }
 
   // The logits are divided by the temperature.
-  absl::Status ReadNvidia(SequenceClassifier& head) const {
+  absl::Status ReadTemperature(SequenceClassifier& head) const {
     std::string pooling = "avg";
     ATTENDANT_RETURN_IF_ERROR(config_.Read("pooling", pooling));
     if (pooling != "avg" && pooling != "cls" && pooling != "last") {
@@ -141,15 +168,14 @@ class Reader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadOptions(SequenceClassifier& head) const {
+  absl::Status ReadPooling(SequenceClassifier& head) const {
     std::string pooling = "cls";
     ATTENDANT_RETURN_IF_ERROR(config_.Read("classifier_pooling", pooling));
     if (pooling != "cls" && pooling != "mean") {
       return Unsupported(config_, "classifier_pooling", Quoted(pooling), "cls, mean");
     }
     head.pooling = pooling == "cls" ? Pooling::kCls : Pooling::kMean;
-    ATTENDANT_RETURN_IF_ERROR(CheckText(config_, "classifier_activation", "gelu"));
-    return CheckText(config_, "pooler_hidden_act", "gelu");
+    return CheckText(config_, "classifier_activation", "gelu");
   }
 
   absl::StatusOr<std::vector<float>> Read(const std::string& name,

@@ -124,6 +124,45 @@ TEST(ClassifierHeadTest, NvidiasHasAPoolingAndATemperature) {
   ExpectRefused(Config(R"(, "temperature": 1e-300)", name), score, "`temperature` is 1e-300");
 }
 
+std::vector<TestTensor> ModernBertHead() {
+  return {FloatTensor("head.dense.weight", {2, 2}, {1, 2, 3, 4}),
+          FloatTensor("head.norm.weight", {2}, {1, 1}),
+          FloatTensor("classifier.weight", {1, 2}, {7, 7})};
+}
+
+TEST(ClassifierHeadTest, ModernBertHasAPooling) {
+  const std::string name = "ModernBertForSequenceClassification";
+  EXPECT_EQ((*Read(Config("", name), ModernBertHead()))->pooling, Pooling::kCls);
+  EXPECT_EQ((*Read(Config(R"(, "classifier_pooling": "mean")", name), ModernBertHead()))->pooling,
+            Pooling::kMean);
+  ExpectRefused(Config(R"(, "classifier_pooling": "max")", name), ModernBertHead(),
+                "`classifier_pooling` is `max`");
+  ExpectRefused(Config(R"(, "classifier_activation": "relu")", name), ModernBertHead(),
+                "`classifier_activation` is `relu`");
+}
+
+TEST(ClassifierHeadTest, DebertaHasTheActivationOfItsPooler) {
+  std::vector<TestTensor> tensors = BertHead(1);
+  tensors[0].name = "pooler.dense.weight";
+  tensors[1].name = "pooler.dense.bias";
+  const std::string name = "DebertaV2ForSequenceClassification";
+  EXPECT_TRUE(Read(Config(R"(, "pooler_hidden_act": "gelu")", name), tensors).ok());
+  ExpectRefused(Config(R"(, "pooler_hidden_act": "tanh")", name), tensors,
+                "`pooler_hidden_act` is `tanh`");
+}
+
+// As transformers: a field that was left over of another head does not count.
+TEST(ClassifierHeadTest, FieldsOfOtherHeadsDoNotCount) {
+  const auto head = Read(Config(R"(, "classifier_pooling": "mean", "pooling": "last",
+                                  "classifier_activation": "relu", "pooler_hidden_act": "tanh",
+                                  "temperature": 0.5, "pad_token_id": 7)"),
+                         BertHead(1));
+  ASSERT_TRUE(head.ok()) << head.status();
+  EXPECT_EQ((*head)->pooling, Pooling::kCls);
+  EXPECT_EQ((*head)->padding_id, std::nullopt);
+  EXPECT_THAT((*head)->out.weight, ElementsAre(7, 7));
+}
+
 TEST(ClassifierHeadTest, OtherArchitecturesHaveNone) {
   for (const char* config :
        {"{}", R"({"architectures": []})", R"({"architectures": ["BertModel"]})",
@@ -171,9 +210,6 @@ TEST(ClassifierHeadTest, RefusesWhatIsMissingOrContradictory) {
   ExpectRefused(Config(R"(, "id2label": {"0": "a", "2": "c"})"), BertHead(2), "`1`");
   ExpectRefused(Config(R"(, "id2label": {})"), BertHead(2), "has no labels");
   ExpectRefused(Config(R"(, "id2label": {"0": 1})"), BertHead(1), "`0`");
-  ExpectRefused(Config(R"(, "classifier_pooling": "max")"), BertHead(1), "classifier_pooling");
-  ExpectRefused(Config(R"(, "classifier_activation": "relu")"), BertHead(1),
-                "classifier_activation");
   ExpectRefused(Config(R"(, "sentence_transformers": {"activation_fn": "x.Tanh"})"), BertHead(1),
                 "`activation_fn` is `x.Tanh`, supported is Identity, Sigmoid or Softmax");
   ExpectRefused(R"({"architectures": 3})", BertHead(1), "architectures");

@@ -109,12 +109,20 @@ constexpr int64_t kMaxOutputs = 1 << 16;
 
 }  // namespace
 
+absl::string_view ModuleClass(absl::string_view type) {
+  for (const absl::string_view package :
+       {"sentence_transformers.", "pylate.", "custom_st.Transformer"}) {
+    if (absl::StartsWith(type, package)) return type.substr(type.rfind('.') + 1);
+  }
+  return type;
+}
+
 absl::StatusOr<bool> IsModule(const JsonNode& modules, size_t index, absl::string_view name) {
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
   if (index >= elements.size()) return false;
   std::string type;
   ATTENDANT_RETURN_IF_ERROR(elements[index].Require("type", type));
-  return absl::EndsWith(type, absl::StrCat(".", name));
+  return ModuleClass(type) == name;
 }
 
 absl::Status CheckModulePath(const JsonNode& module, absl::string_view path) {

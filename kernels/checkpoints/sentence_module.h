@@ -14,8 +14,16 @@ namespace attendant {
 
 class JsonNode;
 
-// Whether module `index` of modules.json is there and has a type that ends in `.name`.
-// INVALID_ARGUMENT unless it is a list of modules with types.
+// The class of a module, by its Python type: the last word of one of sentence-transformers or
+// PyLate, which have moved their classes from version to version, or of Jina v3's own Transformer.
+// Other code may compute anything: its type is the class.
+absl::string_view ModuleClass(absl::string_view type);
+
+// Of modules.json.
+inline constexpr size_t kMaxModules = 32;
+
+// Whether module `index` of modules.json is there and of the class `name`. INVALID_ARGUMENT unless
+// it is a list of modules with types.
 absl::StatusOr<bool> IsModule(const JsonNode& modules, size_t index, absl::string_view name);
 
 // INVALID_ARGUMENT where `path`, the folder of a module of modules.json, leaves the checkpoint's.

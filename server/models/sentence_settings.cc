@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "kernels/checkpoints/colbert_head.h"
 #include "kernels/checkpoints/sentence_module.h"
 #include "kernels/core/status_macros.h"
@@ -111,7 +110,7 @@ absl::Status ReadPooling(const std::string& path, int64_t hidden, SentenceSettin
   return config.Read("include_prompt", settings.include_prompt);
 }
 
-// A step of modules.json: the last word of its Python type, and its folder.
+// A step of modules.json: its class and its folder.
 struct Step {
   std::string type;
   std::string path;
@@ -122,7 +121,7 @@ absl::StatusOr<Step> ReadStep(const JsonNode& node) {
   std::string type;
   ATTENDANT_RETURN_IF_ERROR(node.Require("type", type));
   ATTENDANT_RETURN_IF_ERROR(node.Read("path", step.path));
-  step.type = std::vector<std::string>(absl::StrSplit(type, '.')).back();
+  step.type = std::string(ModuleClass(type));
   ATTENDANT_RETURN_IF_ERROR(CheckModulePath(node, step.path));
   return step;
 }
@@ -161,7 +160,7 @@ absl::Status AddStep(const std::string& directory, const JsonNode& modules, size
     return absl::UnimplementedError(
         absl::StrCat(modules.where(), ": step ", index, " is ", step.type,
                      "; behind Transformer and Pooling, supported are Dense, LayerNorm, Normalize "
-                     "and Dropout"));
+                     "and Dropout of sentence-transformers"));
   }
   return absl::OkStatus();
 }
@@ -181,7 +180,8 @@ absl::Status ApplySteps(const std::string& directory, const JsonNode& modules, i
   for (size_t i = 0; i < std::min(steps.size(), std::size(kFirst)); ++i) {
     if (steps[i].type == kFirst[i]) continue;
     return absl::UnimplementedError(absl::StrCat(modules.where(), ": step ", i, " is ",
-                                                 steps[i].type, ", supported is ", kFirst[i]));
+                                                 steps[i].type, ", supported is ", kFirst[i],
+                                                 " of sentence-transformers"));
   }
   if (steps.size() < std::size(kFirst)) {
     return absl::InvalidArgumentError(absl::StrCat(modules.where(), ": there is no Pooling step"));

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -46,14 +45,13 @@ absl::StatusOr<std::string> FirstPath(const std::vector<JsonNode>& modules) {
   return path;
 }
 
-// A module of a route, by the last word of its Python type, today's and an older one.
+// A module of a route, by its class, today's and an older one.
 struct RouteStep {
   absl::string_view type;
   absl::string_view older;
 
   bool Is(absl::string_view found) const {
-    return absl::EndsWith(found, absl::StrCat(".", type)) ||
-           absl::EndsWith(found, absl::StrCat(".", older));
+    return ModuleClass(found) == type || ModuleClass(found) == older;
   }
 };
 constexpr RouteStep kDocumentSteps[] = {{"Transformer", "MLMTransformer"},

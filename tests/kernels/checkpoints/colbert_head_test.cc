@@ -87,9 +87,11 @@ TEST(ColbertHeadTest, PyLatesIsAModule) {
 TEST(ColbertHeadTest, SeveralDenseModulesAreOneLayer) {
   ColbertFolder folder;
   WriteFile(folder.directory / "modules.json",
-            R"([{"type": "a.Transformer"}, {"type": "a.Dense", "path": "1"},
-                {"type": "a.Dense", "path": "2"}, {"type": "a.MultiVectorMask", "path": "3"},
-                {"type": "a.Normalize", "path": "4"}])");
+            R"([{"type": "sentence_transformers.Transformer"},
+      {"type": "sentence_transformers.Dense", "path": "1"},
+                {"type": "sentence_transformers.Dense", "path": "2"},
+      {"type": "sentence_transformers.MultiVectorMask", "path": "3"},
+                {"type": "sentence_transformers.Normalize", "path": "4"}])");
   for (const char* name : {"1", "2", "4"}) {
     std::filesystem::create_directories(folder.directory / name);
   }
@@ -122,8 +124,9 @@ TEST(ColbertHeadTest, SeveralDenseModulesAreOneLayer) {
   WriteFile(folder.directory / "4/config.json", R"({"module_input_name": "sentence_embedding"})");
   EXPECT_THAT(std::string(folder.Load("{}", Others()).message()), HasSubstr("module_input_name"));
   WriteFile(folder.directory / "modules.json",
-            R"([{"type": "a.Transformer"}, {"type": "a.Dense", "path": "1"},
-                {"type": "a.MultiVectorMask", "path": "3"}])");
+            R"([{"type": "sentence_transformers.Transformer"},
+      {"type": "sentence_transformers.Dense", "path": "1"},
+                {"type": "sentence_transformers.MultiVectorMask", "path": "3"}])");
   EXPECT_THAT(std::string(folder.Load("{}", Others()).message()), HasSubstr("with a Normalize"));
 }
 
@@ -142,7 +145,8 @@ TEST(ColbertHeadTest, WhatDoesNotFitIsRefused) {
   folder.WriteDense(Dense(R"("torch.nn.modules.linear.Identity", "use_residual": true)"));
   EXPECT_THAT(std::string(folder.Load("{}", Others()).message()), HasSubstr("`residual.weight`"));
   WriteFile(folder.directory / "modules.json",
-            R"([{"type": "a.Transformer"}, {"type": "a.Dense", "path": "../1_Dense"}])");
+            R"([{"type": "sentence_transformers.Transformer"},
+      {"type": "sentence_transformers.Dense", "path": "../1_Dense"}])");
   EXPECT_THAT(std::string(folder.Load("{}", Others()).message()), HasSubstr("'../1_Dense'"));
 }
 
@@ -152,20 +156,24 @@ TEST(ColbertHeadTest, OtherChainsAreNotColberts) {
   };
   EXPECT_TRUE(*is_colbert(kPyLateModules));
   EXPECT_FALSE(*is_colbert("[]"));
-  EXPECT_FALSE(*is_colbert(R"([{"type": "a.Transformer"}, {"type": "a.Pooling"}])"));
-  const std::string dense = R"([{"type": "a.Transformer"}, {"type": "a.Dense"})";
-  const std::string mask = R"(, {"type": "a.MultiVectorMask"})";
-  const std::string normalize = R"(, {"type": "a.Normalize"})";
-  EXPECT_TRUE(*is_colbert(dense + R"(, {"type": "b.Dense"}])"));
+  EXPECT_FALSE(*is_colbert(R"([{"type": "sentence_transformers.Transformer"},
+      {"type": "sentence_transformers.Pooling"}])"));
+  const std::string dense = R"([{"type": "sentence_transformers.Transformer"},
+      {"type": "sentence_transformers.Dense"})";
+  const std::string mask = R"(, {"type": "sentence_transformers.MultiVectorMask"})";
+  const std::string normalize = R"(, {"type": "sentence_transformers.Normalize"})";
+  EXPECT_TRUE(*is_colbert(dense + R"(, {"type": "pylate.models.Dense.Dense"}])"));
   EXPECT_TRUE(*is_colbert(dense + mask + normalize + "]"));
   EXPECT_TRUE(*is_colbert(dense + normalize + mask + "]"));
   EXPECT_TRUE(*is_colbert(dense + mask + "]"));
   EXPECT_FALSE(*is_colbert(dense + normalize + "]"));
   EXPECT_FALSE(*is_colbert(dense + mask + mask + normalize + "]"));
-  EXPECT_FALSE(*is_colbert(dense + mask + normalize + R"(, {"type": "a.Other"}])"));
-  EXPECT_FALSE(*is_colbert(R"([{"type": "a.Transformer"})" + mask + normalize + "]"));
+  EXPECT_FALSE(
+      *is_colbert(dense + mask + normalize + R"(, {"type": "sentence_transformers.Other"}])"));
+  EXPECT_FALSE(
+      *is_colbert(R"([{"type": "sentence_transformers.Transformer"})" + mask + normalize + "]"));
   EXPECT_FALSE(is_colbert("{}").ok());
-  EXPECT_FALSE(is_colbert(R"([{"type": 1}, {"type": "a.Dense"}])").ok());
+  EXPECT_FALSE(is_colbert(R"([{"type": 1}, {"type": "sentence_transformers.Dense"}])").ok());
 }
 
 }  // namespace

@@ -26,9 +26,8 @@ using Files = std::map<std::string, std::string>;
 
 // A chain with one more step, in the folder 2_Next, whose config.json may be absent.
 Files Chain(const std::string& type, const std::string& config = {}) {
-  Files files = {
-      {"modules.json",
-       absl::StrCat(R"([{"type": "a.Transformer"}, {"path": "1_Pooling", "type": "a.Pooling"},
+  Files files = {{"modules.json", absl::StrCat(R"([{"type": "sentence_transformers.Transformer"},
+      {"path": "1_Pooling", "type": "sentence_transformers.Pooling"},
                         {"path": "2_Next", "type": ")",
                     type, R"("}])")},
       {kPooling, R"({"pooling_mode": "cls"})"}};
@@ -118,10 +117,33 @@ TEST(SentenceSettingsTest, ReadsModulesBehindThePooling) {
   }
 }
 
+TEST(SentenceSettingsTest, ModulesOfOtherCodeAreNamed) {
+  const std::pair<const char*, const char*> unknown[] = {
+      {R"([{"type": "my_module.Transformer"},
+           {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])",
+       "step 0 is my_module.Transformer, supported is Transformer of sentence-transformers"},
+      {R"([{"type": "sentence_transformers.models.Transformer"},
+           {"path": "1_Pooling", "type": "custom_st.Pooling"}])",
+       "step 1 is custom_st.Pooling, supported is Pooling of sentence-transformers"},
+      {R"([{"type": "custom_st.Transformer"},
+           {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+           {"type": "sentence_transformers_more.Normalize"}])",
+       "step 2 is sentence_transformers_more.Normalize; behind"}};
+  for (const auto& [modules, message] : unknown) {
+    const auto settings =
+        Read({{"modules.json", modules}, {kPooling, R"({"pooling_mode": "cls"})"}});
+    EXPECT_TRUE(absl::IsUnimplemented(settings.status())) << settings.status();
+    EXPECT_THAT(std::string(settings.status().message()), HasSubstr(message));
+  }
+}
+
 TEST(SentenceSettingsTest, TheLastNormalizeIsASettingAndOthersAreModules) {
-  Files files = Chain("a.Normalize");
-  files["modules.json"] = R"([{"type": "a.Transformer"}, {"path": "1_Pooling", "type": "a.Pooling"},
-      {"type": "a.Normalize"}, {"type": "a.Dropout"}, {"type": "a.Normalize"}])";
+  Files files = Chain("sentence_transformers.Normalize");
+  files["modules.json"] = R"([{"type": "sentence_transformers.Transformer"},
+      {"path": "1_Pooling", "type": "sentence_transformers.Pooling"},
+      {"type": "sentence_transformers.Normalize"},
+      {"type": "sentence_transformers.Dropout"},
+      {"type": "sentence_transformers.Normalize"}])";
   files[kPooling] = R"({"pooling_mode": "cls", "include_prompt": false})";
   const auto settings = Read(files);
   ASSERT_TRUE(settings.ok()) << settings.status();
@@ -265,8 +287,9 @@ TEST(SentenceSettingsTest, TheEncodersFilesMayLieInAFolder) {
   for (const char* folder : {"0_Transformer", "1_Pooling"}) {
     std::filesystem::create_directory(directory / folder);
   }
-  WriteFile(directory / "modules.json", R"([{"type": "a.Transformer", "path": "0_Transformer"},
-                                            {"type": "a.Pooling", "path": "1_Pooling"}])");
+  WriteFile(directory / "modules.json",
+            R"([{"type": "sentence_transformers.Transformer", "path": "0_Transformer"},
+                                            {"type": "sentence_transformers.Pooling", "path": "1_Pooling"}])");
   WriteFile(directory / kPooling, R"({"pooling_mode": "cls"})");
   WriteFile(directory / "0_Transformer/sentence_bert_config.json", R"({"max_seq_length": 99})");
   const auto settings = ReadSentenceSettings(directory.path(), 384, 512);
@@ -283,28 +306,33 @@ TEST(SentenceSettingsTest, SaysWhatIsWrong) {
       {{{"modules.json", "{}"}}, kInvalid, "modules.json"},
       {{{"modules.json", "[]"}}, kInvalid, "no Pooling step"},
       {{{"modules.json", R"([{"path": ""}])"}}, kInvalid, "type"},
-      {{{"modules.json", R"([{"type": "a.Transformer"}, {"type": "a.LSTM"}])"}},
+      {{{"modules.json", R"([{"type": "sentence_transformers.Transformer"},
+      {"type": "sentence_transformers.LSTM"}])"}},
        kUnsupported,
        "step 1 is LSTM"},
-      {{{"modules.json", R"([{"type": "a.Asym"}])"}}, kUnsupported, "step 0 is Asym"},
-      {Chain("a.LSTM"), kUnsupported, "step 2 is LSTM; behind Transformer and Pooling"},
-      {Chain("a.Dense"), absl::StatusCode::kNotFound, "2_Next/config.json"},
-      {Chain("a.Dense", R"({"in_features": 5, "out_features": 4})"), kInvalid,
+      {{{"modules.json", R"([{"type": "sentence_transformers.Asym"}])"}},
+       kUnsupported,
+       "step 0 is Asym"},
+      {Chain("sentence_transformers.LSTM"), kUnsupported,
+       "step 2 is LSTM; behind Transformer and Pooling"},
+      {Chain("sentence_transformers.Dense"), absl::StatusCode::kNotFound, "2_Next/config.json"},
+      {Chain("sentence_transformers.Dense", R"({"in_features": 5, "out_features": 4})"), kInvalid,
        "in_features is 5, the step before it gives 384 values"},
-      {Chain("a.Dense", R"({"in_features": 384, "out_features": 0})"), kInvalid,
+      {Chain("sentence_transformers.Dense", R"({"in_features": 384, "out_features": 0})"), kInvalid,
        "out_features is 0"},
-      {Chain("a.Dense",
+      {Chain("sentence_transformers.Dense",
              R"({"in_features": 384, "out_features": 4, "activation_function": "torch.nn.SELU"})"),
        kUnsupported, "torch.nn.SELU"},
-      {Chain("a.Dense",
+      {Chain("sentence_transformers.Dense",
              R"({"in_features": 384, "out_features": 4, "module_input_name": "token_embeddings"})"),
        kUnsupported, "token_embeddings"},
-      {Chain("a.Dense", R"({"in_features": 384, "out_features": 4})"), absl::StatusCode::kNotFound,
-       "2_Next"},
-      {Chain("a.LayerNorm", R"({"dimension": 4})"), kInvalid, "dimension is 4"},
-      {Chain("a.Normalize", R"({"module_input_name": "token_embeddings"})"), kUnsupported,
-       "token_embeddings"},
-      {{{"modules.json", R"([{"type": "a.Transformer"}, {"type": "a.Pooling", "path": "../x"}])"}},
+      {Chain("sentence_transformers.Dense", R"({"in_features": 384, "out_features": 4})"),
+       absl::StatusCode::kNotFound, "2_Next"},
+      {Chain("sentence_transformers.LayerNorm", R"({"dimension": 4})"), kInvalid, "dimension is 4"},
+      {Chain("sentence_transformers.Normalize", R"({"module_input_name": "token_embeddings"})"),
+       kUnsupported, "token_embeddings"},
+      {{{"modules.json", R"([{"type": "sentence_transformers.Transformer"},
+      {"type": "sentence_transformers.Pooling", "path": "../x"}])"}},
        kInvalid,
        "leaves the checkpoint's folder"},
       {{{"modules.json", kModules}}, absl::StatusCode::kNotFound, "1_Pooling/config.json"},

@@ -97,7 +97,8 @@ TEST(FolderReportTest, AMaskedLanguageModelBehindPoolingHasNoTask) {
   std::filesystem::create_directory(directory / "1_Pooling");
   WriteFile(directory / "1_Pooling/config.json", R"({"pooling_mode": "mean"})");
   WriteFile(directory / "modules.json",
-            R"([{"type": "a.Transformer"}, {"type": "a.Pooling", "path": "1_Pooling"}])");
+            R"([{"type": "sentence_transformers.Transformer"},
+      {"type": "sentence_transformers.Pooling", "path": "1_Pooling"}])");
   const FolderReport report = InspectFolder(directory.path());
   EXPECT_TRUE(report.status.ok()) << report.status;
   EXPECT_THAT(report.tasks, ElementsAre("embed", "encode"));
@@ -139,7 +140,8 @@ TEST(FolderReportTest, SaysWhyAFolderCannotBeServed) {
   const TempDirectory directory;
   EXPECT_EQ(InspectFolder(directory / "none").status.code(), absl::StatusCode::kNotFound);
   WriteTinyModel(directory.path());
-  WriteFile(directory / "modules.json", R"([{"type": "a.Transformer"}, {"type": "a.CNN"}])");
+  WriteFile(directory / "modules.json", R"([{"type": "sentence_transformers.Transformer"},
+      {"type": "sentence_transformers.CNN"}])");
   const FolderReport modules = InspectFolder(directory.path());
   EXPECT_THAT(std::string(modules.status.message()), HasSubstr("step 1 is CNN"));
   EXPECT_EQ(modules.hidden, 16);

@@ -89,7 +89,8 @@ TEST(CrossEncoderTest, OtherFoldersKeepTheirActivation) {
   const TempDirectory pooled;
   WriteFolder(pooled, absl::StrCat(", \"activation_fn\": ", kTanh));
   WriteFile(pooled / "modules.json",
-            R"([{"type": "a.Transformer"}, {"type": "a.Pooling", "path": "1_Pooling"}])");
+            R"([{"type": "sentence_transformers.Transformer"},
+      {"type": "sentence_transformers.Pooling", "path": "1_Pooling"}])");
   EXPECT_EQ(*ReadScores(pooled), ScoreActivation::kSoftmax);
 }
 

@@ -83,8 +83,9 @@ absl::StatusOr<LateInteraction> ReadMasked(const std::string& mask,
                                            const std::string& transformer) {
   const TempDirectory directory;
   WriteFile(directory / "modules.json",
-            R"([{"type": "a.Transformer", "path": ""}, {"type": "a.Dense", "path": "1"},
-                {"type": "a.MultiVectorMask", "path": "2"}])");
+            R"([{"type": "sentence_transformers.Transformer", "path": ""},
+      {"type": "sentence_transformers.Dense", "path": "1"},
+                {"type": "sentence_transformers.MultiVectorMask", "path": "2"}])");
   std::filesystem::create_directories(directory / "2");
   WriteFile(directory / "2/config.json", mask);
   if (!transformer.empty()) WriteFile(directory / "sentence_bert_config.json", transformer);

@@ -30,8 +30,9 @@ constexpr char kRouter[] = R"({
 absl::StatusOr<ModelFolder> FindRouted(std::pair<const char*, const char*> replaced = {"{", "{"},
                                        const std::string& more_modules = "") {
   const TempDirectory directory;
-  WriteFile(directory / "modules.json",
-            absl::StrCat(R"([{"path": "", "type": "a.Router"})", more_modules, "]"));
+  WriteFile(
+      directory / "modules.json",
+      absl::StrCat(R"([{"path": "", "type": "sentence_transformers.Router"})", more_modules, "]"));
   WriteFile(directory / "router_config.json", absl::StrReplaceAll(kRouter, {replaced}));
   return FindModelFolder(directory.path());
 }
@@ -49,8 +50,8 @@ TEST(ModelFolderTest, WithoutModulesAllIsInOneFolder) {
 TEST(ModelFolderTest, TheFirstModuleHasTheEncodersFolder) {
   const TempDirectory directory;
   WriteFile(directory / "modules.json",
-            R"([{"path": "0_Transformer", "type": "a.Transformer"},
-                {"path": "1_Pooling", "type": "a.Pooling"}])");
+            R"([{"path": "0_Transformer", "type": "sentence_transformers.Transformer"},
+                {"path": "1_Pooling", "type": "sentence_transformers.Pooling"}])");
   const auto folder = FindModelFolder(directory.path());
   ASSERT_TRUE(folder.ok()) << folder.status();
   EXPECT_EQ(folder->root, directory.path());
@@ -106,8 +107,8 @@ TEST(ModelFolderTest, SaysWhatIsNotSupported) {
          "`default_route` is `x`");
   expect(FindRouted({R"("route_mappings": {)", R"("route_mappings": {"text": "query")"}),
          kUnsupported, "`route_mappings`");
-  expect(FindRouted({"{", "{"}, R"(, {"path": "", "type": "a.Normalize"})"), kUnsupported,
-         "behind a Router none is supported");
+  expect(FindRouted({"{", "{"}, R"(, {"path": "", "type": "sentence_transformers.Normalize"})"),
+         kUnsupported, "behind a Router none is supported");
   expect(FindRouted({R"("s")", R"("../s")"}), kInvalid, "leaves the checkpoint's folder");
   expect(FindRouted({R"(["q"])", R"(["p"])"}), kInvalid, "`p`");
   expect(FindRouted({R"(["q"])", R"([1])"}), kInvalid, "string");
@@ -116,12 +117,15 @@ TEST(ModelFolderTest, SaysWhatIsNotSupported) {
 
 TEST(ModelFolderTest, ARouterWithoutItsFileAndAColbertModelInAFolderAreRefused) {
   const TempDirectory directory;
-  WriteFile(directory / "modules.json", R"([{"path": "", "type": "a.Router"}])");
+  WriteFile(directory / "modules.json",
+            R"([{"path": "", "type": "sentence_transformers.Router"}])");
   EXPECT_TRUE(absl::IsNotFound(FindModelFolder(directory.path()).status()));
-  WriteFile(directory / "modules.json", R"([{"path": "0_T", "type": "a.Transformer"},
-                                            {"path": "1_Dense", "type": "a.Dense"}])");
+  WriteFile(directory / "modules.json",
+            R"([{"path": "0_T", "type": "sentence_transformers.Transformer"},
+                                            {"path": "1_Dense", "type": "sentence_transformers.Dense"}])");
   EXPECT_TRUE(absl::IsUnimplemented(FindModelFolder(directory.path()).status()));
-  WriteFile(directory / "modules.json", R"([{"path": "../x", "type": "a.Transformer"}])");
+  WriteFile(directory / "modules.json",
+            R"([{"path": "../x", "type": "sentence_transformers.Transformer"}])");
   EXPECT_TRUE(absl::IsInvalidArgument(FindModelFolder(directory.path()).status()));
 }
 

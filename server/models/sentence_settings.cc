@@ -271,11 +271,12 @@ absl::StatusOr<bool> ReadLowercases(const std::string& directory) {
   return lowercases;
 }
 
-absl::StatusOr<TruncationSide> ReadTruncationSide(const std::string& directory) {
+absl::StatusOr<std::optional<TruncationSide>> ReadTruncationSide(const std::string& directory) {
   const absl::StatusOr<JsonNode> config = ReadJsonFile(directory + "/tokenizer_config.json");
-  if (absl::IsNotFound(config.status())) return TruncationSide::kRight;
+  if (absl::IsNotFound(config.status())) return std::nullopt;
   if (!config.ok()) return config.status();
-  std::string side = "right";
+  if (!config->Has("truncation_side")) return std::nullopt;
+  std::string side;
   ATTENDANT_RETURN_IF_ERROR(config->Read("truncation_side", side));
   if (side == "right") return TruncationSide::kRight;
   if (side == "left") return TruncationSide::kLeft;

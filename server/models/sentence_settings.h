@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct SentenceSettings {
   bool lowercases = false;      // texts become lower case before the tokenizer's normalizer
   int64_t max_text_tokens = 0;  // texts are cut here
   int64_t max_active_dims = 0;  // top_k of sparse vectors where a request has none; 0: all
-  TruncationSide truncation_side = TruncationSide::kRight;
+  std::optional<TruncationSide> truncation_side{};  // none: the tokenizer's own
   bool leaves_template = false;  // sentence-transformers would put texts into a chat template
 
   int64_t embedding_dims(int64_t hidden) const {
@@ -42,7 +43,7 @@ absl::string_view PoolingName(Pooling pooling);
 // normalizing them again, and max_active_dims. Without modules.json sentence-transformers makes
 // each text a message of the tokenizer's chat template, if it has one; here it stays as it is, as
 // for transformers. Without these files the defaults hold: mean, not normalized,
-// max_sequence_tokens, the right side. The files of the encoder may lie in a folder of their own
+// max_sequence_tokens. The files of the encoder may lie in a folder of their own
 // (FindModelFolder). max_text_tokens is never above `max_sequence_tokens`. INVALID_ARGUMENT, naming
 // file and field, for a file that is not valid, contradicts itself or `hidden`; UNIMPLEMENTED for
 // other steps and poolings: their answers would be silently wrong.

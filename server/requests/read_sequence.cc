@@ -155,7 +155,8 @@ TruncationSide SideOf(const SequenceReading& reading) {
     case Truncation::kLeft:
       return TruncationSide::kLeft;
     case Truncation::kTextOnly:
-      return reading.model.sentence.truncation_side;
+      return reading.model.sentence.truncation_side.value_or(
+          reading.model.tokenizer->truncation_side());
     case Truncation::kNone:
     case Truncation::kRight:
       break;

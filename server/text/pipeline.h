@@ -45,6 +45,9 @@ class TokenizerPipeline final : public Tokenizer {
   absl::string_view TokenString(int32_t id) const override { return parts_.strings.Find(id); }
   absl::string_view continuing_prefix() const override { return parts_.model->continuing_prefix(); }
   bool IsSpecial(int32_t id) const override { return special_ids_.contains(id); }
+  TruncationSide truncation_side() const override {
+    return parts_.truncates_left ? TruncationSide::kLeft : TruncationSide::kRight;
+  }
   int64_t vocab() const override { return parts_.vocab; }
 
  private:

@@ -100,6 +100,10 @@ class Tokenizer {
   // Whether it is an added token that is special: [CLS], [UNK].
   virtual bool IsSpecial(int32_t id) const = 0;
 
+  // The end that tokenizer.json cuts off, by default the right one. For tokenizer_config.json's
+  // truncation_side to overrule.
+  virtual TruncationSide truncation_side() const = 0;
+
   // Number of ids: every id that Tokenize gives is below it.
   virtual int64_t vocab() const = 0;
 };
@@ -108,9 +112,9 @@ class Tokenizer {
 inline constexpr const char* kSentencePieceFiles[] = {"sentencepiece.bpe.model", "spiece.model",
                                                       "spm.model", "tokenizer.model"};
 
-// Reads `directory`/tokenizer.json. The checkpoint's own truncation and padding entries are
-// ignored: both are the server's business. tokenizer_config.json beside it counts as for
-// transformers (tokenizer_config.h). Without that file, one is made of the sentencepiece model
+// Reads `directory`/tokenizer.json. Of the checkpoint's own truncation entry the side counts, that
+// of padding is ignored: both are the server's business. tokenizer_config.json beside it counts as
+// for transformers (tokenizer_config.h). Without that file, one is made of the sentencepiece model
 // (sentencepiece/convert.h). Where the class is ESM's and there is a vocab.txt, that file counts
 // instead (esm/esm_vocabulary.h). NOT_FOUND without any of them; INVALID_ARGUMENT for a file that
 // is not valid; UNIMPLEMENTED, naming the part, for a tokenizer type that is not supported. With

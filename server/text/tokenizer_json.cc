@@ -299,6 +299,17 @@ void CheckStart(const JsonFields& file, const TokenizerParts& parts) {
                    kept ? "the steps before it" : "this normalizer")));
 }
 
+bool TruncatesLeft(const JsonFields& file) {
+  if (!file.Has("truncation")) return false;
+  const JsonFields truncation = file.Object("truncation");
+  if (!truncation.Has("direction")) return false;
+  const std::string direction = truncation.String("direction");
+  if (file.ok() && direction != "Left" && direction != "Right") {
+    truncation.Fail("direction", "is neither Left nor Right");
+  }
+  return direction == "Left";
+}
+
 // The members of `made` count in place of the file's.
 TokenizerParts ReadParts(const JsonFields& file, const JsonFields& made, ModelPart model,
                          const TokenizerSettings& settings) {
@@ -316,6 +327,7 @@ TokenizerParts ReadParts(const JsonFields& file, const JsonFields& made, ModelPa
   if (const std::optional<bool> prefix = PrefixOfClass(file, settings)) {
     for (OffsetTrim& trim : parts.sequence.trims) trim.add_prefix_space = *prefix;
   }
+  parts.truncates_left = TruncatesLeft(file);
   CheckStart(file, parts);
   if (!file.ok()) return {};
   parts.added_tokens = ReadAddedTokens(file, model);

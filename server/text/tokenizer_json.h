@@ -30,6 +30,7 @@ struct TokenizerParts {
   // Null: spaces join tokens. UNIMPLEMENTED or INVALID_ARGUMENT: the file's cannot be used, which
   // does not keep it from making ids.
   absl::StatusOr<std::unique_ptr<Decoder>> decoder = nullptr;
+  bool truncates_left = false;
   int64_t vocab = 0;  // one more than the largest id
 };
 

@@ -29,8 +29,8 @@ Files Chain(const std::string& type, const std::string& config = {}) {
   Files files = {{"modules.json", absl::StrCat(R"([{"type": "sentence_transformers.Transformer"},
       {"path": "1_Pooling", "type": "sentence_transformers.Pooling"},
                         {"path": "2_Next", "type": ")",
-                    type, R"("}])")},
-      {kPooling, R"({"pooling_mode": "cls"})"}};
+                                               type, R"("}])")},
+                 {kPooling, R"({"pooling_mode": "cls"})"}};
   if (!config.empty()) files["2_Next/config.json"] = config;
   return files;
 }
@@ -213,6 +213,18 @@ TEST(SentenceSettingsTest, OldVersionsNamedTheFileByFamily) {
     const auto settings = Read(files);
     ASSERT_TRUE(settings.ok()) << settings.status();
     EXPECT_EQ(settings->max_text_tokens, tokens) << files.begin()->first;
+  }
+}
+
+TEST(SentenceSettingsTest, TheSideOfTruncationIsTheTokenizersWhereNoneIsNamed) {
+  EXPECT_EQ(Read({})->truncation_side, std::nullopt);
+  EXPECT_EQ(Read({{"tokenizer_config.json", "{}"}})->truncation_side, std::nullopt);
+  for (const auto& [text, side] :
+       {std::pair("left", TruncationSide::kLeft), std::pair("right", TruncationSide::kRight)}) {
+    const auto settings =
+        Read({{"tokenizer_config.json", absl::StrCat(R"({"truncation_side": ")", text, R"("})")}});
+    ASSERT_TRUE(settings.ok()) << settings.status();
+    EXPECT_EQ(settings->truncation_side, side);
   }
 }
 

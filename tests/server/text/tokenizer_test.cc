@@ -77,6 +77,20 @@ TEST(TokenizerTest, TheFilesOwnTruncationAndPaddingDoNotCount) {
   EXPECT_THAT(Ids(*MustLoad(), "a b a b"), ElementsAre(kCls, kA, kB, kA, kB, kSep));
 }
 
+TEST(TokenizerTest, TheFilesTruncationSaysTheSide) {
+  json file = File();
+  EXPECT_EQ(MustLoad(file)->truncation_side(), TruncationSide::kRight);
+  file["truncation"]["direction"] = "Left";
+  EXPECT_EQ(MustLoad(file)->truncation_side(), TruncationSide::kLeft);
+  file["truncation"]["direction"] = "Right";
+  EXPECT_EQ(MustLoad(file)->truncation_side(), TruncationSide::kRight);
+  file["truncation"]["direction"] = "left";
+  EXPECT_THAT(Load(file.dump()).status().ToString(),
+              HasSubstr("truncation.direction is neither Left nor Right"));
+  file["truncation"] = nullptr;
+  EXPECT_EQ(MustLoad(file)->truncation_side(), TruncationSide::kRight);
+}
+
 TEST(TokenizerTest, AnEmptyTextIsItsSpecialTokens) {
   const auto tokenizer = MustLoad();
   EXPECT_THAT(Ids(*tokenizer, ""), ElementsAre(kCls, kSep));

@@ -47,7 +47,12 @@ absl::StatusOr<std::vector<std::unique_ptr<Runner>>> MakeWarmRunners(
   for (const ThreadTeam& team : TeamsFor(defaults, options)) {
     ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
                                model.encoder->NewSession(limits, team));
-    ATTENDANT_RETURN_IF_ERROR(WarmUp(*session, limits, model.max_sequence_tokens));
+    const absl::Status warm = WarmUp(*session, limits, model.max_sequence_tokens);
+    if (!warm.ok()) {
+      return absl::Status(warm.code(),
+                          absl::StrCat("warm-up in ", DTypeName(model.encoder->info().dtype), ": ",
+                                       warm.message()));
+    }
     if (runners.empty()) {
       ATTENDANT_ASSIGN_OR_RETURN(cost, MeasureCost(*session, limits, model.max_sequence_tokens));
     }

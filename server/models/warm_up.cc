@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 #include <vector>
@@ -64,18 +65,8 @@ TaskKind KindOfAllTokens(const Head& head) {
   return TaskKind::kSparse;
 }
 
-absl::StatusOr<CostModel::Sample> Measure(Session& session, const Lens& lens) {
-  CostModel::Sample sample;
-  for (const int64_t len : lens) sample.shape.Add(len);
-  const Clock::time_point start = Clock::now();
-  ATTENDANT_RETURN_IF_ERROR(RunZeros(session, lens));
-  sample.time = std::max(absl::FromChrono(Clock::now() - start), absl::Nanoseconds(1));
-  return sample;
-}
-
-}  // namespace
-
-absl::Status RunZeros(Session& session, std::span<const int64_t> lens) {
+// RunZeros that keeps the outputs.
+absl::Status RunZerosTo(Session& session, std::span<const int64_t> lens, Outputs& outputs) {
   const int64_t longest = *std::max_element(lens.begin(), lens.end());
   const std::vector<int32_t> zeros(static_cast<size_t>(longest));
   std::vector<int32_t> positions(zeros.size());
@@ -89,12 +80,40 @@ absl::Status RunZeros(Session& session, std::span<const int64_t> lens) {
   // All last states: of a model that pools one token, the first estimates are 6 to 18 % too high.
   const std::vector<SequenceOutputs> spec(
       lens.size(), SequenceOutputs{.last_hidden_state = true, .pooling = Pooling::kMean});
-  Outputs outputs;
   return session.Run(batch, {.sequences = spec}, outputs);
 }
 
+// REQUIRES: the session made last states.
+absl::Status CheckFinite(const Outputs& outputs) {
+  const TensorView<const float, 2>& states = outputs.last_hidden_state;
+  const float* const end = states.data() + states.size();
+  if (std::all_of(states.data(), end, [](float value) { return std::isfinite(value); })) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      "the last states of token 0 are not finite: the weights overflow this number format");
+}
+
+absl::StatusOr<CostModel::Sample> Measure(Session& session, const Lens& lens) {
+  CostModel::Sample sample;
+  for (const int64_t len : lens) sample.shape.Add(len);
+  const Clock::time_point start = Clock::now();
+  ATTENDANT_RETURN_IF_ERROR(RunZeros(session, lens));
+  sample.time = std::max(absl::FromChrono(Clock::now() - start), absl::Nanoseconds(1));
+  return sample;
+}
+
+}  // namespace
+
+absl::Status RunZeros(Session& session, std::span<const int64_t> lens) {
+  Outputs outputs;
+  return RunZerosTo(session, lens, outputs);
+}
+
 absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_sequence_tokens) {
-  ATTENDANT_RETURN_IF_ERROR(RunZeros(session, Lens{1}));
+  Outputs outputs;
+  ATTENDANT_RETURN_IF_ERROR(RunZerosTo(session, Lens{1}, outputs));
+  ATTENDANT_RETURN_IF_ERROR(CheckFinite(outputs));
   const int64_t count =
       std::min(limits.max_batch_sequences, limits.max_batch_tokens / max_sequence_tokens);
   return RunZeros(session, Lens(static_cast<size_t>(count), max_sequence_tokens));

@@ -126,6 +126,7 @@ MUTANTS = {
     ],
     "server/models/warm_up.cc": [
         ("len = std::min(len, max_len);", ""),
+        ("ATTENDANT_RETURN_IF_ERROR(CheckFinite(outputs));", ""),
         ("std::min(samples[i].time, sample.time)", "std::max(samples[i].time, sample.time)"),
         ("absl::ToInt64Nanoseconds(time) / tokens", "absl::ToInt64Nanoseconds(time)"),
     ],

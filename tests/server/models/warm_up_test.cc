@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -61,6 +62,32 @@ INSTANTIATE_TEST_SUITE_P(Table, WarmUpTest,
                          testing::Values(LimitsCase{{1024, 256}, 512}, LimitsCase{{48, 8}, 48},
                                          LimitsCase{{16, 1}, 16}, LimitsCase{{1024, 1}, 512},
                                          LimitsCase{{16384, 1024}, 128}, LimitsCase{{17, 3}, 5}));
+
+// Gives states of one token, with `value` as the last of two.
+class OneStateSession final : public Session {
+ public:
+  explicit OneStateSession(float value) : state_{1, value} {}
+
+  absl::Status Run(const PackedBatch&, const OutputSpec&, Outputs& outputs) override {
+    outputs.last_hidden_state = {state_, {1, 2}};
+    return absl::OkStatus();
+  }
+
+ private:
+  const float state_[2];
+};
+
+TEST(FiniteStatesTest, StatesThatAreNotFiniteAreRefused) {
+  const SessionLimits limits{.max_batch_tokens = 64, .max_batch_sequences = 2};
+  OneStateSession finite(std::numeric_limits<float>::max());
+  EXPECT_TRUE(WarmUp(finite, limits, 8).ok());
+  for (const float value :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    OneStateSession session(value);
+    const absl::Status status = WarmUp(session, limits, 8);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  }
+}
 
 // Takes 10 us, but every other time of a shape something holds it up.
 class DisturbedSession final : public Session {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/core/base/half.h"
+#include "kernels/cpu/matmul/packed_linear.h"
 
 namespace attendant::cpu {
 
@@ -46,7 +47,7 @@ void EmbeddingTable::FillInt8Row(const float* values, int64_t row, float scale) 
   float largest = 0;
   for (int64_t i = 0; i < hidden_; ++i) largest = std::max(largest, std::abs(values[i]));
   scales_[row] = largest / 127 * scale;
-  const float inverse = largest > 0 ? 127 / largest : 0;
+  const float inverse = largest > kLeastInt8Weight ? 127 / largest : 0;
   for (int64_t i = 0; i < hidden_; ++i) {
     int8_[row * hidden_ + i] = static_cast<int8_t>(std::nearbyint(values[i] * inverse));
   }

@@ -56,14 +56,20 @@ TEST(EmbeddingTableTest, Int8HasAScaleForEachRow) {
   EXPECT_EQ(table.bytes(), 6 + 12);
 }
 
-TEST(EmbeddingTableTest, ARowOfZerosIsZerosInInt8) {
+// Of the second row 127 / largest would be infinite, of the third largest / 127 is zero.
+TEST(EmbeddingTableTest, ARowOfNothingIsZerosInInt8) {
   Arena arena(1024);
-  EmbeddingTable table(1, 2, DType::kInt8, arena);
-  const float zeros[] = {0.0f, -0.0f};
-  table.FillRows({zeros, {1, 2}}, 0, 1);
-  float scratch[2] = {1, 1};
-  EXPECT_EQ(table.Row(0, scratch)[0], 0.0f);
-  EXPECT_EQ(scratch[1], 0.0f);
+  EmbeddingTable table(4, 2, DType::kInt8, arena);
+  const float values[] = {0.0f, -0.0f, 0.0f, 3e-37f, 1e-44f, -1e-44f, 3e-36f, -3e-36f};
+  table.FillRows({values, {4, 2}}, 0, 4);
+  for (int64_t row = 0; row < 3; ++row) {
+    float scratch[2] = {1, 1};
+    EXPECT_EQ(table.Row(row, scratch)[0], 0.0f) << row;
+    EXPECT_EQ(scratch[1], 0.0f) << row;
+  }
+  float scratch[2];
+  EXPECT_FLOAT_EQ(table.Row(3, scratch)[0], 3e-36f);
+  EXPECT_FLOAT_EQ(scratch[1], -3e-36f);
 }
 
 }  // namespace

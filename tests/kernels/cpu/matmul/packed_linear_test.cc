@@ -100,6 +100,20 @@ TEST_F(PackedLinearTest, DividesWeightsByTheSmoothingFactors) {
             std::vector(expected.weight, expected.weight + expected.weight_bytes));
 }
 
+// Without a cast of infinity: f32 has no scale for the smallest of them.
+TEST_F(PackedLinearTest, AColumnOfNothingIsZeros) {
+  const Matmul* matmul = Create(DType::kInt8);
+  if (matmul == nullptr) GTEST_SKIP() << "no fast int8 matmuls here";
+  Linear linear(5);
+  for (int64_t i = 0; i < kInputs; ++i) linear.at(0, i) = 1e-44f;
+  for (int64_t i = 0; i < kInputs; ++i) linear.at(1, i) = 1e-36f;
+  const LinearWeights view = linear.view();
+  const PackedLinear packed = PackLinear(*matmul, {&view}, *arena_);
+  EXPECT_EQ(packed.column_offsets[0], 0.0f);
+  EXPECT_EQ(packed.column_offsets[1], 0.0f);
+  EXPECT_NE(packed.column_offsets[2], 0.0f);
+}
+
 // A product with the zero point subtracts the offset: one step off, and every result is.
 TEST_F(PackedLinearTest, OffsetsAreTheSumsOfTheQuantizedColumns) {
   const Matmul* matmul = Create(DType::kInt8);

@@ -20,6 +20,9 @@ absl::StatusOr<RegularFile> RegularFile::Open(const std::string& path) {
   if (descriptor < 0 && errno == ENOENT) {
     return absl::NotFoundError(absl::StrCat(path, ": no such file"));
   }
+  if (descriptor < 0 && errno == ELOOP) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": the links lead in a circle"));
+  }
   if (descriptor < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   RegularFile file(descriptor, 0);
   struct stat status = {};

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/support/checkpoint.h"
 
 namespace attendant {
@@ -22,6 +24,15 @@ TEST(RegularFileTest, TextHasALimit) {
 TEST(RegularFileTest, TextComesFromRegularFilesOnly) {
   EXPECT_TRUE(absl::IsNotFound(ReadTextFile("/nonexistent/file", 9).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(ReadTextFile("/dev/zero", 9).status()));
+}
+
+TEST(RegularFileTest, LinksInACircleAreAFaultOfTheFolder) {
+  const TempDirectory directory;
+  std::filesystem::create_symlink("b", directory / "a");
+  std::filesystem::create_symlink("a", directory / "b");
+  const absl::Status status = ReadTextFile(directory / "a", 9).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(status.ToString(), HasSubstr("/a: the links lead in a circle"));
 }
 
 }  // namespace

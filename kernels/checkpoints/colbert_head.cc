@@ -33,8 +33,6 @@ TokenHead VectorsOf(const LinearWeights& out, std::shared_ptr<const void> storag
           .storage = std::move(storage)};
 }
 
-// Of modules.json.
-constexpr size_t kMaxModules = 32;
 // Between two linear layers, and of a vector.
 constexpr int64_t kMaxDims = 4096;
 

@@ -127,11 +127,10 @@ absl::StatusOr<Step> ReadStep(const JsonNode& node) {
 }
 
 absl::StatusOr<std::vector<Step>> ReadSteps(const JsonNode& modules) {
-  constexpr size_t kMaxSteps = 32;
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
-  if (elements.size() > kMaxSteps) {
+  if (elements.size() > kMaxModules) {
     return absl::InvalidArgumentError(absl::StrCat(modules.where(), " has ", elements.size(),
-                                                   " steps, the limit is ", kMaxSteps));
+                                                   " steps, the limit is ", kMaxModules));
   }
   std::vector<Step> steps;
   for (const JsonNode& element : elements) {

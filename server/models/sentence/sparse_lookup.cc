@@ -20,13 +20,13 @@
 #include "kernels/io/config_fields.h"
 #include "kernels/io/json_file.h"
 #include "kernels/io/tensor_store.h"
+#include "server/text/tokenizer_json.h"
 
 namespace attendant {
 namespace {
 
 constexpr char kQueryName[] = "query", kDocumentName[] = "document";
 constexpr int64_t kMaxWeightFileBytes = int64_t{16} << 20;
-constexpr int64_t kMaxTokenizerBytes = int64_t{64} << 20;  // as LoadTokenizer
 
 // The weights of tokens, by their strings.
 class WeightTable {
@@ -124,10 +124,10 @@ absl::StatusOr<int64_t> ReadQueryTokens(const std::string& directory) {
 absl::StatusOr<std::unique_ptr<Tokenizer>> ReadOwnTokenizer(const std::string& directory,
                                                             const std::string& encoder_directory) {
   const std::string name = "/tokenizer.json";
-  const absl::StatusOr<std::string> own = ReadTextFile(directory + name, kMaxTokenizerBytes);
+  const absl::StatusOr<std::string> own = ReadTextFile(directory + name, kMaxTokenizerFileBytes);
   if (own.ok()) {
     const absl::StatusOr<std::string> encoders =
-        ReadTextFile(encoder_directory + name, kMaxTokenizerBytes);
+        ReadTextFile(encoder_directory + name, kMaxTokenizerFileBytes);
     if (encoders.ok() && *own == *encoders) return nullptr;
   }
   return LoadTokenizer(directory);

@@ -44,7 +44,7 @@ absl::Status CheckNothingPruned(const JsonNode& json) {
 absl::Status CheckArchitecture(const JsonNode& json, const BertFields& fields) {
   ATTENDANT_RETURN_IF_ERROR(CheckText(json, "position_embedding_type", fields.position_type));
   ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_decoder"));
-  if (!fields.checks_causal) ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_causal"));
+  if (!fields.reads_causal) ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_causal"));
   if (!fields.beside_decoder) {
     ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_encoder_decoder"));
   }

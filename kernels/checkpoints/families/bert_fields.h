@@ -31,7 +31,7 @@ struct BertFields {
   bool optional_head_dim = false;          // true: hidden / heads where `head_dim` is absent
   bool shared_keys = false;                // true: `num_key_value_heads` is read, and required
   bool optional_shared_keys = false;       // true: as many as heads where that is absent
-  bool checks_causal = false;              // true: the family reads `is_causal`; else it is false
+  bool reads_causal = false;               // true: the family reads `is_causal`; else it is false
   const char* epsilon = "layer_norm_eps";  // null: none is read, it is the default
   double default_epsilon = 1e-12;
   const char* default_activation = "gelu";

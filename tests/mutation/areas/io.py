@@ -50,7 +50,7 @@ MUTANTS = {
     "kernels/checkpoints/families/bert_fields.cc": [
         ("ReadLayerNormEpsilon(json, fields.epsilon, «fields.default_epsilon»,", "1e-5"),
         ('ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_decoder"));', ""),
-        ("if (!fields.checks_causal) «ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, \"is_causal\"));»", ""),
+        ("if (!fields.reads_causal) «ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, \"is_causal\"));»", ""),
         ("if (fields.epsilon == nullptr) «return absl::OkStatus();»",
          "return config.layer_norm_epsilon = 1e-5f, absl::OkStatus();"),
     ],

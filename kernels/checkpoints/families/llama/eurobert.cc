@@ -18,7 +18,7 @@ constexpr absl::string_view kCode[] = {"modeling_eurobert.EuroBertModel",
 
 constexpr BertFields Fields() {
   BertFields fields = kDecoderFields;
-  fields.checks_causal = false;
+  fields.reads_causal = false;
   fields.default_epsilon = 1e-5;
   return fields;
 }

@@ -32,7 +32,7 @@ absl::Status ReadLlamaBiases(const JsonNode& json, FamilyConfig& config);
 inline constexpr BertFields kDecoderFields{.segment_types = nullptr,
                                            .head_dim = "head_dim",
                                            .shared_keys = true,
-                                           .checks_causal = true,
+                                           .reads_causal = true,
                                            .epsilon = "rms_norm_eps",
                                            .default_epsilon = 1e-6,
                                            .default_activation = "silu"};

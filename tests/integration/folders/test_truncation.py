@@ -2,6 +2,7 @@
 """What is cut of long texts and pairs, and what the server tells about it, against PyPI's tokenizers."""
 
 import json
+import shutil
 import subprocess
 
 import grpc
@@ -25,6 +26,10 @@ STRATEGIES = {"longest_first": pb.PAIR_TRUNCATION_UNSPECIFIED, "only_first": pb.
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     models = {name: GOLDEN / name for name in NAMES}
+    models["cuts_left"] = shutil.copytree(GOLDEN / "bert_reranker", tmp_path_factory.mktemp("models") / "cuts_left")
+    file = models["cuts_left"] / "tokenizer.json"
+    truncation = {"direction": "Left", "max_length": 8, "strategy": "LongestFirst", "stride": 0}
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"truncation": truncation}))
     with serving(tmp_path_factory.mktemp("server"), models, "--dtype=f32") as running:
         yield running
 
@@ -74,6 +79,17 @@ def test_tokens_are_those_of_the_library(client, name, side, strategy):
         assert (info.tokens, info.tokens_seen, info.truncated) == (len(encoding.ids), seen, seen > LIMIT)
         compared += 1
     assert compared >= 5 and (refused > 0) == (strategy != "longest_first")
+
+
+def test_the_side_of_the_tokenizers_file_counts_where_a_request_has_none(client):
+    def ids(request):
+        return list(client.encode(request).sequences[0].token_ids)
+
+    def without_a_side(name):
+        return ids(attendant.request(name, [sequence([LONG])], token_ids=True, pooled=pb.PooledOutput()))
+    left, right = (ids(message("cuts_left", [LONG], side)) for side in ("left", "right"))
+    assert (without_a_side("cuts_left"), without_a_side("bert_reranker")) == (left, right)
+    assert left != right
 
 
 def test_ids_are_cut_on_either_side(client):

@@ -61,6 +61,8 @@ def family(model):
     """The model's type, as its config.json says."""
     for path in sorted(GOLDEN.glob(f"*/{model}/config.json")):
         config = json.loads(path.read_text(encoding="utf-8"))
+        if "jina-bert-v2-qk" in str(config.get("auto_map", "")):
+            return f"{config['model_type']} (Jina v2 for code)"
         if "jina" in str(config.get("auto_map", "")):
             return f"{config['model_type']} (Jina v2)"
         if "num_experts" in config:

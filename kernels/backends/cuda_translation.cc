@@ -66,7 +66,7 @@ AttendantCudaNorm CudaNorm(const LayerNormWeights& norm) {
 // Tensors that the configuration has no use for stay behind.
 AttendantCudaLayer CudaLayer(const EncoderConfig& config, const EncoderLayerWeights& layer,
                              int64_t index) {
-  const bool outputs = config.norms_outputs(), heads = config.query_key_norm;
+  const bool outputs = config.norms_outputs(), heads = config.query_key_norm == QueryKeyNorm::kHead;
   const LayerNormWeights none{};
   return {.query = CudaLinear(layer.query),
           .key = CudaLinear(layer.key),
@@ -154,6 +154,8 @@ EncoderConfig ComputedByCuda(const EncoderConfig& config) {
   computed.embedding_width = 0;
   computed.dropped_token = -1;
   if (config.score_bias == ScoreBias::kDisentangled) computed.score_bias = ScoreBias::kNone;
+  computed.second_attention_norm = false;
+  if (config.query_key_norm == QueryKeyNorm::kWhole) computed.query_key_norm = QueryKeyNorm::kNone;
   computed.experts = computed.experts_per_token = 0;
   computed.expert_layers.reset();
   return computed;

@@ -198,9 +198,11 @@ class Loader {
       ATTENDANT_RETURN_IF_ERROR(
           LoadNorm(absl::StrCat(path, names_.attention_norm), hidden, layer.attention_norm));
     }
-    if (config_.norms_outputs()) {
+    if (config_.norms_attention_output()) {
       ATTENDANT_RETURN_IF_ERROR(LoadNorm(absl::StrCat(path, names_.attention_output_norm), hidden,
                                          layer.attention_output_norm));
+    }
+    if (config_.norms_outputs()) {
       ATTENDANT_RETURN_IF_ERROR(
           LoadNorm(absl::StrCat(path, names_.ffn_output_norm), hidden, layer.ffn_output_norm));
     }
@@ -219,10 +221,11 @@ class Loader {
     ATTENDANT_RETURN_IF_ERROR(load(names_.query, {&layer.query}, width));
     ATTENDANT_RETURN_IF_ERROR(load(names_.key, {&layer.key}, key_width));
     ATTENDANT_RETURN_IF_ERROR(load(names_.value, {&layer.value}, key_width));
-    if (!config_.query_key_norm) return absl::OkStatus();
-    ATTENDANT_RETURN_IF_ERROR(
-        LoadNorm(absl::StrCat(path, names_.query_norm), config_.head_dim(), layer.query_norm));
-    return LoadNorm(absl::StrCat(path, names_.key_norm), config_.head_dim(), layer.key_norm);
+    if (config_.query_key_norm == QueryKeyNorm::kNone) return absl::OkStatus();
+    ATTENDANT_RETURN_IF_ERROR(LoadNorm(absl::StrCat(path, names_.query_norm),
+                                       config_.query_key_norm_size(width), layer.query_norm));
+    return LoadNorm(absl::StrCat(path, names_.key_norm), config_.query_key_norm_size(key_width),
+                    layer.key_norm);
   }
 
   absl::Status LoadFfn(const std::string& path, EncoderLayerWeights& layer) {

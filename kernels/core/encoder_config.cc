@@ -91,7 +91,7 @@ absl::Status CheckRotary(const char* name, const Rotary& rotary, int64_t head_di
 absl::Status ValidateDisentangled(const EncoderConfig& config) {
   const char* other = nullptr;
   if (config.key_heads() != config.heads) other = "kv_heads";
-  if (config.query_key_norm) other = "query_key_norm";
+  if (config.query_key_norm != QueryKeyNorm::kNone) other = "query_key_norm";
   if (config.positions == Positions::kRotary) other = "rotary positions";
   if (config.local_layers.any()) other = "local_layers";
   if (config.causal) other = "causal";
@@ -155,9 +155,15 @@ absl::Status ValidateLayers(const EncoderConfig& config) {
     ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"window", config.window, kMaxRows}}));
   }
   if (config.expert_layers.any()) ATTENDANT_RETURN_IF_ERROR(ValidateExperts(config));
-  if (config.first_attention_norm || config.norm_place == NormPlace::kPre) return absl::OkStatus();
+  if (!config.first_attention_norm && config.norm_place != NormPlace::kPre) {
+    return absl::InvalidArgumentError(
+        "first_attention_norm is false, which needs norm_place to be kPre");
+  }
+  if (!config.second_attention_norm || config.norm_place == NormPlace::kPost) {
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(
-      "first_attention_norm is false, which needs norm_place to be kPre");
+      "second_attention_norm is true, which needs norm_place to be kPost");
 }
 
 }  // namespace
@@ -198,6 +204,8 @@ absl::Status CheckComputed(absl::string_view backend, const EncoderConfig& compu
            {"input", computed.input == config.input},
            {"norm_place", computed.norm_place == config.norm_place},
            {"first_attention_norm", computed.first_attention_norm == config.first_attention_norm},
+           {"second_attention_norm",
+            computed.second_attention_norm == config.second_attention_norm},
            {"final_norm", computed.final_norm == config.final_norm},
            {"final_norm_epsilon", computed.final_epsilon() == config.final_epsilon()},
            {"biases", computed.biases == config.biases},

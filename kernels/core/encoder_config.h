@@ -33,6 +33,13 @@ enum class NormKind : uint8_t {
   kRms,    // x / sqrt(mean of squares + epsilon) * gamma
 };
 
+// A norm of queries and of keys, before they turn.
+enum class QueryKeyNorm : uint8_t {
+  kNone,
+  kHead,   // a kRms of each head, of the same gamma for all heads
+  kWhole,  // one of norm_kind of all heads together
+};
+
 // Biases of linear layers and beta of norms.
 enum class Biases : uint8_t {
   kRequired,
@@ -124,6 +131,8 @@ struct EncoderConfig {
   // or 0: hidden, and no map
   int64_t embedding_width = 0;
   bool first_attention_norm = true;  // false: attention of layer 0 has none; kPre only
+  // kPost only: behind attention is x = norm(x + output_norm(x + branch(x))).
+  bool second_attention_norm = false;
   bool final_norm = false;
   float final_norm_epsilon = 0;  // of final_norm, or 0: layer_norm_epsilon
   Biases biases = Biases::kRequired;
@@ -131,10 +140,10 @@ struct EncoderConfig {
   int64_t experts = 0;            // these three where there are expert_layers, without gated_ffn
   int64_t experts_per_token = 0;  // from 1 to experts
   std::bitset<static_cast<size_t>(kMaxLayers)> expert_layers{};
-  int64_t head_width = 0;       // head_dim, or 0: hidden / heads
-  int64_t kv_heads = 0;         // so many heads of keys and values share all queries, or 0: heads
-  bool query_key_norm = false;  // a kRms of each head of queries and keys, before they turn
-  bool causal = false;          // a query attends to keys at its place and before only
+  int64_t head_width = 0;  // head_dim, or 0: hidden / heads
+  int64_t kv_heads = 0;    // so many heads of keys and values share all queries, or 0: heads
+  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
+  bool causal = false;             // a query attends to keys at its place and before only
   bool unattended_tokens = false;  // a sequence may end in tokens that none attends to
   float query_scale = 0;           // scale of scores, or 0: 1 / sqrt(head_dim)
   float embedding_scale = 1;       // a factor of embeddings of tokens
@@ -168,6 +177,11 @@ struct EncoderConfig {
     return query_scale > 0 ? query_scale : 1 / std::sqrt(static_cast<float>(head_dim()));
   }
   bool norms_outputs() const { return norm_place == NormPlace::kBoth; }
+  bool norms_attention_output() const { return norms_outputs() || second_attention_norm; }
+  // Of a gamma of queries, or of keys, which are `width` wide.
+  int64_t query_key_norm_size(int64_t width) const {
+    return query_key_norm == QueryKeyNorm::kWhole ? width : head_dim();
+  }
   // Attention looks at distances between positions.
   bool is_relative() const { return score_bias != ScoreBias::kNone || local_layers.any(); }
   friend bool operator==(const EncoderConfig&, const EncoderConfig&) = default;

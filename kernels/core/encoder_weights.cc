@@ -43,17 +43,23 @@ void CheckLayer(const EncoderConfig& config, const EncoderLayerWeights& layer,
   checker.Check(name + ".key", layer.key, config.key_width(), hidden);
   checker.Check(name + ".value", layer.value, config.key_width(), hidden);
   checker.Check(name + ".attention_output", layer.attention_output, hidden, context);
-  if (config.query_key_norm) {
+  if (config.query_key_norm == QueryKeyNorm::kHead) {
     checker.Check<1>(name + ".query_norm.gamma", layer.query_norm.gamma, {config.head_dim()});
     checker.Check<1>(name + ".key_norm.gamma", layer.key_norm.gamma, {config.head_dim()});
+  } else if (config.query_key_norm == QueryKeyNorm::kWhole) {
+    checker.Check(name + ".query_norm", layer.query_norm, context);
+    checker.Check(name + ".key_norm", layer.key_norm, config.key_width());
   }
   if (attention_norm) {
     checker.Check(name + ".attention_norm", layer.attention_norm, config.hidden);
   }
   checker.Check(name + ".ffn_norm", layer.ffn_norm, config.hidden);
-  if (!config.norms_outputs()) return;
-  checker.Check(name + ".attention_output_norm", layer.attention_output_norm, config.hidden);
-  checker.Check(name + ".ffn_output_norm", layer.ffn_output_norm, config.hidden);
+  if (config.norms_attention_output()) {
+    checker.Check(name + ".attention_output_norm", layer.attention_output_norm, config.hidden);
+  }
+  if (config.norms_outputs()) {
+    checker.Check(name + ".ffn_output_norm", layer.ffn_output_norm, config.hidden);
+  }
 }
 
 template <typename Part>

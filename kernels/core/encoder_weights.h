@@ -44,17 +44,19 @@ struct ExpertWeights {
 // [hidden, context_width].
 struct EncoderLayerWeights : MultiHeadWeights {
   LayerNormWeights attention_norm;
-  LayerNormWeights attention_output_norm;  // of kBoth, as ffn_output_norm
-  LayerNormWeights query_norm, key_norm;   // gamma [head_dim], where the config has them
-  LinearWeights ffn_gate;                  // [ffn, hidden], where the ffn is gated
-  LinearWeights ffn_up;                    // [ffn, hidden]
-  LinearWeights ffn_down;                  // [hidden, ffn]
+  LayerNormWeights attention_output_norm;  // of kBoth or a second_attention_norm
+  // Where the config has them: of kHead gamma alone [head_dim], of kWhole [context_width] and
+  // [key_width].
+  LayerNormWeights query_norm, key_norm;
+  LinearWeights ffn_gate;  // [ffn, hidden], where the ffn is gated
+  LinearWeights ffn_up;    // [ffn, hidden]
+  LinearWeights ffn_down;  // [hidden, ffn]
   // Instead of these three, where the layer has experts.
   TensorView<const float, 2> router;        // [experts, hidden]
   std::vector<ExpertWeights> experts;       // [experts]
   TensorView<const float, 1> experts_bias;  // [hidden], or empty: zeros
   LayerNormWeights ffn_norm;
-  LayerNormWeights ffn_output_norm;
+  LayerNormWeights ffn_output_norm;  // of kBoth
 };
 
 // Whether two layers are views of the same tensors, not copies: what is made of one is good for the

@@ -114,8 +114,11 @@ class ReferenceEncoder final : public PreparedEncoder {
   // Queries or keys with their norm and rotary positions, if the encoder has them.
   Matrix Placed(Matrix x, int64_t heads, const LayerNormWeights& norm, int64_t layer,
                 std::span<const int32_t> positions) const {
-    if (config_.query_key_norm) {
-      x = reference::NormalizeHeads(x, heads, norm, config_.layer_norm_epsilon);
+    if (config_.query_key_norm != QueryKeyNorm::kNone) {
+      const bool whole = config_.query_key_norm == QueryKeyNorm::kWhole;
+      x = reference::NormalizeHeads(x, whole ? 1 : heads, norm,
+                                    whole ? config_.norm_kind : NormKind::kRms,
+                                    config_.layer_norm_epsilon);
     }
     if (config_.positions != Positions::kRotary) return x;
     return reference::Rotate(

@@ -83,11 +83,12 @@ Matrix Normalize(const Matrix& x, const LayerNormWeights& norm, NormKind kind, f
   return y;
 }
 
-Matrix NormalizeHeads(const Matrix& x, int64_t heads, const LayerNormWeights& norm, float epsilon) {
+Matrix NormalizeHeads(const Matrix& x, int64_t heads, const LayerNormWeights& norm, NormKind kind,
+                      float epsilon) {
   Matrix rows(x.rows * heads, x.columns / heads);  // a head each
   rows.values = x.values;
   Matrix y(x.rows, x.columns);
-  y.values = Normalize(rows, norm, NormKind::kRms, epsilon).values;
+  y.values = Normalize(rows, norm, kind, epsilon).values;
   return y;
 }
 
@@ -237,7 +238,9 @@ Matrix RunLayers(const EncoderConfig& config, const EncoderWeights& weights, Mat
     const bool experts = config.has_experts(index);
     Matrix y = norm_if(pre && (index > 0 || config.first_attention_norm), x, layer.attention_norm);
     y = attention(index++, Linear(y, layer.query), Linear(y, layer.key), Linear(y, layer.value));
-    y = norm_if(both, Linear(y, layer.attention_output), layer.attention_output_norm);
+    y = Linear(y, layer.attention_output);
+    if (config.second_attention_norm) y = Add(x, y);
+    y = norm_if(config.norms_attention_output(), y, layer.attention_output_norm);
     x = norm_if(!pre, Add(x, y), layer.attention_norm);
     y = norm_if(pre, x, layer.ffn_norm);
     y = experts ? MixExperts(config, layer, y) : FeedForward(config, layer, y);

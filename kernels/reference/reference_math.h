@@ -39,7 +39,8 @@ Matrix Add(const Matrix& a, const Matrix& b);
 Matrix Normalize(const Matrix& x, const LayerNormWeights& norm, NormKind kind, float epsilon);
 
 // An RMS norm of each head [head_dim] of a row.
-Matrix NormalizeHeads(const Matrix& x, int64_t heads, const LayerNormWeights& norm, float epsilon);
+Matrix NormalizeHeads(const Matrix& x, int64_t heads, const LayerNormWeights& norm, NormKind kind,
+                      float epsilon);
 
 // gelu(x) = x / 2 (1 + erf(x / sqrt 2)), or with tanh (Hendrycks, Gimpel 2016), or max(x, 0), or
 // silu(x) = x / (1 + e^-x)

@@ -66,14 +66,14 @@ class Layout {
     if (config.final_norm) AddNorm("encoder.LayerNorm", weights.final_norm);
     if (config.gated_ffn) AddGates(config.ffn, weights);
     for (EncoderLayerWeights& layer : weights.layers) {
-      if (!config.query_key_norm) break;
-      Add("query.LayerNorm.weight", config.head_dim(), layer.query_norm.gamma);
-      Add("key.LayerNorm.weight", config.head_dim(), layer.key_norm.gamma);
+      if (config.query_key_norm == QueryKeyNorm::kNone) break;
+      AddQueryKeyNorm("query.LayerNorm", config, config.context_width(), layer.query_norm);
+      AddQueryKeyNorm("key.LayerNorm", config, config.key_width(), layer.key_norm);
     }
     for (EncoderLayerWeights& layer : weights.layers) {
-      if (!config.norms_outputs()) break;
+      if (!config.norms_attention_output()) break;
       AddNorm("attention.LayerNorm", layer.attention_output_norm);
-      AddNorm("ffn.LayerNorm", layer.ffn_output_norm);
+      if (config.norms_outputs()) AddNorm("ffn.LayerNorm", layer.ffn_output_norm);
     }
     AddExperts(config, weights);
     if (config.score_bias == ScoreBias::kBuckets) {
@@ -105,6 +105,11 @@ class Layout {
   void AddNorm(const std::string& name, LayerNormWeights& to) {
     Add(name + ".weight", hidden_, to.gamma);
     Add(name + ".bias", hidden_, to.beta);
+  }
+  void AddQueryKeyNorm(const std::string& name, const EncoderConfig& config, int64_t width,
+                       LayerNormWeights& to) {
+    Add(name + ".weight", config.query_key_norm_size(width), to.gamma);
+    if (config.query_key_norm == QueryKeyNorm::kWhole) Add(name + ".bias", width, to.beta);
   }
   // Behind all others, whose values they leave as they are.
   void AddGates(int64_t ffn, EncoderWeights& weights) {

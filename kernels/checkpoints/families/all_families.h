@@ -16,6 +16,7 @@ extern const Family kEuroBert;    // RMS norms, rotary, gated ffn, shared keys
 extern const Family kGemma3;      // four RMS norms a layer, local layers, shared keys
 extern const Family kGte;         // rotary, gated ffn
 extern const Family kJinaBert;    // BERT with ALiBi and a gated ffn
+extern const Family kJinaQkNorm;  // kJinaBert with more norms
 extern const Family kJinaV3;      // BERT with rotary positions
 extern const Family kLlama;       // causal, RMS norms, shared keys
 extern const Family kMistral;     // the same, with a window

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jina v2, a BERT by its `model_type`: ALiBi and a gated ffn, in code that came with the
-// checkpoint. (Its variant with norms of queries and keys is code of another name, and refused by
-// it.)
+// checkpoint. Its variant with norms of queries and keys is code of another name (jina_qk_norm.cc).
+#include "kernels/checkpoints/families/jina_bert.h"
+
 #include <string>
 
 #include "kernels/checkpoints/families/all_families.h"
@@ -29,6 +30,8 @@ absl::Status ReadFfn(const JsonNode& json, EncoderConfig& config) {
   return absl::OkStatus();
 }
 
+}  // namespace
+
 absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   FamilyConfig config;
   std::string positions;  // checked by ReadBertFields; the code's default is another
@@ -43,7 +46,6 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   return config;
 }
 
-}  // namespace
 }  // namespace jina_bert
 
 constexpr Family kJinaBert{.code = jina_bert::kCode,

@@ -231,9 +231,10 @@ void LayerRunner::AddBranch(const Block& block, LayerLinear which, const PackedL
     float* states = activations_->states.row(block.begin + row);
     const OperandRow x = operand.row(row), result = NextOperand(block, row, next);
     const MatmulRow matmul = RowOf(scratch.matmul_out, row, x, linear);
-    if (layers_.config.norms_outputs()) {
-      AddNormed(states, matmul, x, linear, weights.output_norm(which), thread);
-      return WriteNext(states, next, result, thread);
+    if (const PackedNorm& output_norm = weights.output_norm(which); !output_norm.gamma.empty()) {
+      AddNormed(states, matmul, x, linear, output_norm, thread);
+      if (pre_norm()) return WriteNext(states, next, result, thread);
+      return kernels_.layer_norm(states, args, result);
     }
     AddOutliers(linear, x, states);
     const LayerNormArgs placed = pre_norm() ? BesideStates(args, result, thread) : args;
@@ -242,12 +243,13 @@ void LayerRunner::AddBranch(const Block& block, LayerLinear which, const PackedL
   });
 }
 
-// states += norm(x W + b), of a row.
+// states += norm(x W + b), of a row, or with a second norm states += norm(states + x W + b).
 void LayerRunner::AddNormed(float* states, const MatmulRow& matmul, const OperandRow& x,
                             const PackedLinear& linear, const PackedNorm& norm, int thread) {
   const int64_t hidden = layers_.config.hidden;
   float* branch = blocks_.row_scratch(thread);
   std::fill_n(branch, hidden, 0.0f);
+  if (layers_.config.second_attention_norm) std::copy_n(states, hidden, branch);
   AddOutliers(linear, x, branch);
   kernels_.add_layer_norm(branch, matmul, linear.bias.data(), layers_.norm_args(norm), {});
   for (int64_t i = 0; i < hidden; ++i) states[i] += branch[i];
@@ -275,18 +277,19 @@ void LayerRunner::ProjectQkv(const Block& block, const Next& next, int64_t layer
 void LayerRunner::PlaceQueriesAndKeys(const Block& block, int64_t layer) {
   const EncoderConfig& config = layers_.config;
   const bool rotary = config.positions == Positions::kRotary;
-  if (!rotary && !config.query_key_norm) return;
+  const bool norms = config.query_key_norm != QueryKeyNorm::kNone;
+  if (!rotary && !norms) return;
   const PackedLayer& weights = layers_.layer(layer);
   const RotaryTable& table = layers_.rotary_of(layer);
   const int64_t head_dim = config.head_dim();
   blocks_.ForEachRow(block, [&](int64_t row, int) {
     std::byte* q = activations_->qkv.row(block.begin + row);
-    if (config.query_key_norm) {
+    if (norms) {
       std::byte* k = q + config.context_width() * layers_.qkv_value_bytes();
-      const float epsilon = config.layer_norm_epsilon;
-      kernels_.normalize_heads(q, config.heads, head_dim, weights.query_norm.gamma.data(), epsilon);
-      kernels_.normalize_heads(k, config.key_heads(), head_dim, weights.key_norm.gamma.data(),
-                               epsilon);
+      const LayerNormArgs q_norm = layers_.query_key_norm_args(weights.query_norm);
+      const LayerNormArgs k_norm = layers_.query_key_norm_args(weights.key_norm);
+      kernels_.normalize_heads(q, config.context_width() / q_norm.hidden, q_norm);
+      kernels_.normalize_heads(k, config.key_width() / k_norm.hidden, k_norm);
     }
     if (!rotary) return;
     const int64_t position = positions_[static_cast<size_t>(block.begin + row)];

@@ -30,7 +30,9 @@ Matmul::Options SumsOptions(const EncoderConfig& config, DType dtype, size_t lin
 MatmulOutput WantedOutput(const EncoderConfig& config, bool qkv_is_bf16, size_t linear) {
   if (linear == kQkv) return qkv_is_bf16 ? MatmulOutput::kBf16 : MatmulOutput::kSums;
   if (linear == kFfnUp) return config.gated_ffn ? MatmulOutput::kGated : MatmulOutput::kActivated;
-  return config.norms_outputs() ? MatmulOutput::kSums : MatmulOutput::kAdded;
+  const bool normed =
+      linear == kAttentionOutput ? config.norms_attention_output() : config.norms_outputs();
+  return normed ? MatmulOutput::kSums : MatmulOutput::kAdded;
 }
 
 // A matmul that leaves the vector kernels as little as it can.
@@ -150,11 +152,11 @@ PackedLayer PackNorms(const EncoderConfig& config, const EncoderLayerWeights& we
   PackedLayer layer;
   if (attention_norm) layer.attention_norm = PackedNorm(weights.attention_norm);
   layer.ffn_norm = PackedNorm(weights.ffn_norm);
-  if (config.norms_outputs()) {
+  if (config.norms_attention_output()) {
     layer.attention_output_norm = PackedNorm(weights.attention_output_norm);
-    layer.ffn_output_norm = PackedNorm(weights.ffn_output_norm);
   }
-  if (config.query_key_norm) {
+  if (config.norms_outputs()) layer.ffn_output_norm = PackedNorm(weights.ffn_output_norm);
+  if (config.query_key_norm != QueryKeyNorm::kNone) {
     layer.query_norm = PackedNorm(weights.query_norm);
     layer.key_norm = PackedNorm(weights.key_norm);
   }
@@ -255,14 +257,16 @@ int64_t PackedExperts::bytes() const {
 }
 
 int64_t PackedLayers::bytes() const {
-  int64_t bytes = 0, norms = final_norm.gamma.empty() ? 0 : 1;
+  int64_t bytes = final_norm.bytes();
   for (const PackedLayer& set : sets) {
     for (const PackedLinear& linear : set.linears) bytes += linear.bytes();
     bytes += set.experts.bytes();
-    norms += config.norms_outputs() ? 4 : 2;
+    for (const PackedNorm* norm : {&set.attention_norm, &set.attention_output_norm, &set.query_norm,
+                                   &set.key_norm, &set.ffn_norm, &set.ffn_output_norm}) {
+      bytes += norm->bytes();
+    }
   }
-  return bytes + embedding_projection.bytes() + rotary.bytes() + local_rotary.bytes() +
-         norms * 2 * config.hidden * static_cast<int64_t>(sizeof(float));
+  return bytes + embedding_projection.bytes() + rotary.bytes() + local_rotary.bytes();
 }
 
 std::string PackedLayers::matmul_implementation() const {

@@ -27,6 +27,10 @@ struct PackedNorm {
   PackedNorm() = default;
   explicit PackedNorm(const LayerNormWeights& weights);
 
+  int64_t bytes() const {
+    return static_cast<int64_t>((gamma.size() + beta.size()) * sizeof(float));
+  }
+
   std::vector<float> gamma, beta;  // [hidden]
 };
 
@@ -57,8 +61,8 @@ struct PackedLayer {
   std::array<PackedLinear, kLayerLinears> linears;  // where there are experts, without the last two
   PackedExperts experts;                            // or without any
   PackedNorm attention_norm, ffn_norm;              // the first may be empty: none
-  PackedNorm attention_output_norm, ffn_output_norm;  // both or none
-  PackedNorm query_norm, key_norm;                    // [head_dim], or empty
+  PackedNorm attention_output_norm, ffn_output_norm;  // either may be empty
+  PackedNorm query_norm, key_norm;                    // [head_dim], or of whole rows, or empty
 
   // The end of a branch, behind its last linear layer.
   const PackedNorm& output_norm(LayerLinear last) const {
@@ -88,6 +92,13 @@ struct PackedLayers {
             .hidden = config.hidden,
             .epsilon = config.layer_norm_epsilon,
             .rms = config.norm_kind == NormKind::kRms};
+  }
+  // Of as many values as gamma has: those of a head, or of all.
+  LayerNormArgs query_key_norm_args(const PackedNorm& norm) const {
+    LayerNormArgs args = norm_args(norm);
+    args.hidden = static_cast<int64_t>(norm.gamma.size());
+    if (config.query_key_norm == QueryKeyNorm::kHead) args.rms = true;
+    return args;
   }
   LayerNormArgs final_norm_args() const {
     LayerNormArgs args = norm_args(final_norm);

@@ -223,8 +223,11 @@ std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
     const bool normed = pre && (layers.size() > 1 || config.first_attention_norm);
     Samples x = norm_if(normed, states, layer.attention_norm);
     of_layer.qkv = SmoothingFactors(x);
-    add(Linear(layer.attention_output, Context(config, Linear(layer.value, x))),
-        layer.attention_norm, layer.attention_output_norm);
+    Samples attended = Linear(layer.attention_output, Context(config, Linear(layer.value, x)));
+    if (config.second_attention_norm) {
+      attended = Normalized(Sum(states, attended), layer.attention_output_norm, config);
+    }
+    add(attended, layer.attention_norm, layer.attention_output_norm);
     x = norm_if(pre, states, layer.ffn_norm);
     of_layer.ffn_up = SmoothingFactors(x);
     const bool experts = config.has_experts(std::ssize(layers) - 1);

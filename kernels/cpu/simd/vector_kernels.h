@@ -153,10 +153,8 @@ struct RowKernels {
   // qkv = matmul + bias
   void (*add_bias)(const MatmulRow& matmul, const float* bias, int64_t columns, void* qkv);
 
-  // Each of the heads [heads, head_dim], in place, as x / sqrt(mean of squares + epsilon) * gamma
-  // [head_dim]. They are in qkv's format.
-  void (*normalize_heads)(void* qk, int64_t heads, int64_t head_dim, const float* gamma,
-                          float epsilon);
+  // Each of the heads [heads, norm.hidden], in place. They are in qkv's format; norm.y is not used.
+  void (*normalize_heads)(void* qk, int64_t heads, const LayerNormArgs& norm);
 
   // Turns values i and i + head_dim / 2 of every head, in place, by the angle whose cosine and sine
   // stand at i of `cosines` and `sines` [head_dim / 2]. The heads [heads, head_dim] are in qkv's

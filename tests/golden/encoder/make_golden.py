@@ -20,7 +20,7 @@ import transformers
 
 import tiny_models
 import tiny_tokenizers
-from jina_module import jina_bert
+from jina_module import jina_bert, jina_qk
 from nomic_module import nomic_moe, nomic_moe_config
 from real_texts import SHORT_TEXTS, TEXTS
 
@@ -103,6 +103,9 @@ TINY = {
     "tiny_jina_bert": dict(
         family="jina_bert", layers=2, hidden=36, heads=3, ffn=44, vocab=61, segments=2, act="gelu",
         dtype=torch.float32, prefix="", old_names=False, tokenizer="bert_word_piece"),
+    "tiny_jina_qk": dict(
+        family="jina_qk", layers=2, hidden=36, heads=3, ffn=44, vocab=61, segments=2, act="gelu",
+        dtype=torch.float32, prefix="", old_names=False, tokenizer="roberta_bpe"),
 } | tiny_models.DECODERS | tiny_models.PROTEINS
 
 
@@ -180,8 +183,8 @@ def new_config(fields):
         rope_scaling=dict(type="ntk", factor=NTK_FACTOR), layer_norm_type="layer_norm", pack_qkv=True)
 
 
-def jina_config(fields):
-    code = dict(AutoModel="jinaai/jina-bert-implementation--modeling_bert.JinaBertModel")
+def jina_config(repository, fields):
+    code = dict(AutoModel=f"jinaai/{repository}--modeling_bert.JinaBertModel")
     return fields | dict(auto_map=code, position_embedding_type="alibi", feed_forward_type="geglu")
 
 
@@ -191,13 +194,18 @@ def xlm_roberta(spec):
 
 MAKERS = dict(bert=bert, xlm_roberta=xlm_roberta, roberta=roberta, electra=electra, distilbert=distilbert, mpnet=mpnet,
               modernbert=modernbert, nomic_bert=nomic_bert, gte=gte, jina_v3=jina_v3,
-              jina_bert=lambda spec: jina_bert(bert(spec), spec),
+              jina_bert=lambda spec: jina_bert(bert(spec), spec), jina_qk=lambda spec: jina_qk(bert(spec), spec),
               nomic_moe=functools.partial(nomic_moe, length=max(LENGTHS)))
 MAKERS |= {name: functools.partial(getattr(tiny_models, name), length=max(LENGTHS))
            for name in ("albert", "deberta_v2", "esm", "gemma3", "t5", "eurobert", *tiny_models.FAMILIES)}
 # What the config of a checkpoint is made from transformers' own.
-CONFIGS = dict(gte=new_config, esm=lambda fields: fields | dict(vocab_list=None, esmfold_config=None), jina_bert=jina_config,
+CONFIGS = dict(gte=new_config, esm=lambda fields: fields | dict(vocab_list=None, esmfold_config=None),
+               jina_bert=functools.partial(jina_config, "jina-bert-implementation"),
+               jina_qk=functools.partial(jina_config, "jina-bert-v2-qk-post-norm"),
                nomic_moe=lambda _: nomic_moe_config(TINY["tiny_nomic_moe"], max(LENGTHS)))
+# Of tokenizers whose model type has another class, or one that does not take all of tokenizer.json.
+TOKENIZER_CLASSES = dict.fromkeys(("xlm_roberta", "jina_v3", "nomic_moe"), "PreTrainedTokenizerFast") | dict(
+    jina_qk="RobertaTokenizer")
 # Of the padding token, which has no position of its own: no case has it.
 PADDING_IDS = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1, "esm": 1}
 
@@ -311,8 +319,9 @@ def make_tiny(name, spec):
     if "tokenizer" in spec:
         tokenizer = getattr(tiny_tokenizers, spec["tokenizer"])()
         tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
-        if spec["family"] in ("xlm_roberta", "jina_v3", "nomic_moe"):  # whose class does not take all of that file
-            (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}\n')
+        if spec["family"] in TOKENIZER_CLASSES:
+            named = dict(tokenizer_class=TOKENIZER_CLASSES[spec["family"]])
+            (folder / "tokenizer_config.json").write_text(json.dumps(named) + "\n")
         tensors |= text_cases(model, tokenizer)
     safetensors.torch.save_file(tensors, folder / "golden.safetensors")
 

@@ -112,7 +112,28 @@ const std::vector<Switched> kAllSwitched = {
     With("wide_heads", [](EncoderConfig& c) { c.head_width = 24; }),
     With("narrow_heads", [](EncoderConfig& c) { c.head_width = 12; }),
     With("shared_keys", [](EncoderConfig& c) { c.kv_heads = 2; }),
-    With("query_key_norm", [](EncoderConfig& c) { c.query_key_norm = true; }),
+    With("query_key_norm", [](EncoderConfig& c) { c.query_key_norm = QueryKeyNorm::kHead; }),
+    With("whole_query_key_norm",
+         [](EncoderConfig& c) {
+           c.kv_heads = 2;
+           c.query_key_norm = QueryKeyNorm::kWhole;
+         }),
+    With("whole_query_key_norm_rms_rotary",
+         [](EncoderConfig& c) {
+           c.norm_place = NormPlace::kPre;
+           c.norm_kind = NormKind::kRms;
+           c.positions = Positions::kRotary;
+           c.query_key_norm = QueryKeyNorm::kWhole;
+         }),
+    // As Jina's code for code.
+    With("second_attention_norm_alibi_gated",
+         [](EncoderConfig& c) {
+           c.gated_ffn = true;
+           c.positions = Positions::kNone;
+           c.score_bias = ScoreBias::kAlibi;
+           c.query_key_norm = QueryKeyNorm::kWhole;
+           c.second_attention_norm = true;
+         }),
     With("causal", [](EncoderConfig& c) { c.causal = true; }),
     With("causal_local",
          [](EncoderConfig& c) {
@@ -172,7 +193,7 @@ const std::vector<Switched> kAllSwitched = {
            c.embedding_scale = 8;
            c.activation = Activation::kGeluTanh;
            c.query_scale = 0.25f;
-           c.query_key_norm = true;
+           c.query_key_norm = QueryKeyNorm::kHead;
            c.window = 20;
            c.local_layers.set(0).set(2);
          }),
@@ -196,7 +217,7 @@ const std::vector<Switched> kAllSwitched = {
          [](EncoderConfig& c) {
            MakeDecoder(c);
            c.head_width = 32;
-           c.query_key_norm = true;
+           c.query_key_norm = QueryKeyNorm::kHead;
          }),
     // As Mistral, with Llama's long waves.
     With("causal_rms_local",

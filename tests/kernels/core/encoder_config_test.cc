@@ -98,6 +98,11 @@ TEST(EncoderConfigTest, RefusesWhatCannotBe) {
       {[](EncoderConfig& c) { c.dropped_token = -2; }, "dropped_token is -2"},
       {[](EncoderConfig& c) { c.dropped_token = c.vocab; }, "dropped_token is"},
       {[](EncoderConfig& c) { c.embedding_width = kMaxWidth + 1; }, "embedding_width is 1048577"},
+      {[](EncoderConfig& c) {
+         c.norm_place = NormPlace::kBoth;
+         c.second_attention_norm = true;
+       },
+       "second_attention_norm is true"},
   };
   ExpectRefused(lies);
 }
@@ -191,6 +196,7 @@ TEST(EncoderConfigTest, NamesTheSwitchThatIsNotComputed) {
       {[](EncoderConfig& c) { c.final_norm_epsilon = 0.5f; }, "final_norm_epsilon"},
       {[](EncoderConfig& c) { c.biases = Biases::kOptional; }, "biases"},
       {[](EncoderConfig& c) { c.first_attention_norm = false; }, "first_attention_norm"},
+      {[](EncoderConfig& c) { c.second_attention_norm = true; }, "second_attention_norm"},
       {[](EncoderConfig& c) { c.gated_ffn = true; }, "gated_ffn"},
       {[](EncoderConfig& c) { c.experts = 4; }, "experts"},
       {[](EncoderConfig& c) { c.experts_per_token = 4; }, "experts_per_token"},
@@ -200,7 +206,7 @@ TEST(EncoderConfigTest, NamesTheSwitchThatIsNotComputed) {
       {[](EncoderConfig& c) { c.embedding_width = 4; }, "embedding_width"},
       {[](EncoderConfig& c) { c.head_width = 8; }, "head_width"},
       {[](EncoderConfig& c) { c.kv_heads = 1; }, "kv_heads"},
-      {[](EncoderConfig& c) { c.query_key_norm = true; }, "query_key_norm"},
+      {[](EncoderConfig& c) { c.query_key_norm = QueryKeyNorm::kHead; }, "query_key_norm"},
       {[](EncoderConfig& c) { c.causal = true; }, "causal"},
       {[](EncoderConfig& c) { c.unattended_tokens = true; }, "unattended_tokens"},
       {[](EncoderConfig& c) { c.query_scale = 1; }, "query_scale"},
@@ -243,6 +249,14 @@ TEST(EncoderWeightsTest, AreThoseThatTheSwitchesAskFor) {
   config.norm_place = NormPlace::kBoth;
   EXPECT_THAT(std::string(ValidateWeights(config, weights).message()),
               HasSubstr("layer 0.attention_output_norm.gamma is missing"));
+  config = SmallConfig();
+  config.second_attention_norm = true;
+  EXPECT_THAT(std::string(ValidateWeights(config, weights).message()),
+              HasSubstr("layer 0.attention_output_norm.gamma is missing"));
+  config = SmallConfig();
+  config.query_key_norm = QueryKeyNorm::kWhole;
+  EXPECT_THAT(std::string(ValidateWeights(config, weights).message()),
+              HasSubstr("layer 0.query_norm.gamma is missing"));
   config = SmallConfig();
   config.positions = Positions::kNone;
   EncoderWeights few = weights;

@@ -82,6 +82,8 @@ MUTANTS = {
         ("«layer < layers» ? tokens.count", "layer <= layers"),
         ("AddOutliers(linear, x, states);", "if (row == 0) AddOutliers(linear, x, states);"),
         ("std::fill_n(branch, hidden, 0.0f);", ""),
+        ("if («layers_.config.second_attention_norm») std::copy_n", "false"),
+        ("normalize_heads(k, «config.key_width() / k_norm.hidden», k_norm);", "config.heads"),
         ("if («norm != nullptr») kernels_.layer_norm", "false"),
         ("if (pre_norm()) norm = next.norm;", "if (pre_norm() && norm == nullptr) norm = next.norm;"),
         ("norm.y = «ExpertInputs(block.begin + row)»;", "ExpertInputs(row)"),
@@ -90,12 +92,14 @@ MUTANTS = {
     ],
     "kernels/cpu/encoder/packed_layers.h": [
         (".epsilon = «config.layer_norm_epsilon»", "1e-12f"),
+        ("if («config.query_key_norm == QueryKeyNorm::kHead») args.rms = true;", "true"),
     ],
     "kernels/cpu/encoder/packed_layers.cc": [
         ("smoothing.qkv", "smoothing.ffn_up"),
         ("«wanted.output != MatmulOutput::kSums» && HasOutput", "true"),
         ("IsOfFfn(linear) && «config.has_experts(layer)» ? config.experts", "true"),
-        ("return «config.norms_outputs() ? MatmulOutput::kSums : MatmulOutput::kAdded»;", "MatmulOutput::kAdded"),
+        ("return «normed» ? MatmulOutput::kSums : MatmulOutput::kAdded;", "false"),
+        ("linear == kAttentionOutput ? «config.norms_attention_output()» :", "config.norms_outputs()"),
     ],
     "kernels/cpu/encoder/relative_scores.cc": [
         ("std::abs(distance) <= Window(layer)", "std::abs(distance) < Window(layer)"),
@@ -173,7 +177,8 @@ MUTANTS = {
         ("Relu(F32 x) { return «Max(Set(0), x)»; }", "Max(x, Set(0))"),
     ],
     "kernels/cpu/simd/row_kernels.inc": [
-        ("squares / count + norm.epsilon", "squares / count"),
+        ("(«squares / count + norm.epsilon»));\n  ForEachVector(", "squares / count"),
+        ("Set(norm.rms ? 0 : «SumOverRow(width, at) / count»)", "0"),
         ("Fma(p.minus_zero_point, Load(p.column_offsets + i, mask), sums)", "sums"),
     ],
     "kernels/cpu/simd/attention/attention_tiles.inc": [

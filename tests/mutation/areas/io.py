@@ -11,6 +11,7 @@ FILE_TESTS = {
     "kernels/checkpoints/families/esm.cc": ["config_test"],
     "kernels/checkpoints/families/gte.cc": ["config_test"],
     "kernels/checkpoints/families/jina_bert.cc": ["config_test"],
+    "kernels/checkpoints/families/jina_qk_norm.cc": ["config_test"],
     "kernels/checkpoints/families/modernbert.cc": ["config_test"],
     "kernels/checkpoints/families/nomic_bert.cc": ["config_test"],
     "kernels/checkpoints/families/llama/mistral.cc": ["config_test"],
@@ -78,6 +79,9 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/jina_bert.cc": [
         ("«type == \"geglu\"» ? Activation::kGeluErf", "type == \"reglu\""),
+    ],
+    "kernels/checkpoints/families/jina_qk_norm.cc": [
+        ("config.encoder.second_attention_norm = «true»;", "false"),
     ],
     "kernels/checkpoints/families/nomic_bert.cc": [
         ("«std::min(config.max_positions, trained)»", "trained + 1"),

@@ -89,7 +89,7 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   EncoderConfig& encoder = config.encoder;
   SetLlamaBlock(encoder);
   encoder.norm_place = NormPlace::kBoth;
-  encoder.query_key_norm = true;
+  encoder.query_key_norm = QueryKeyNorm::kHead;
   ATTENDANT_RETURN_IF_ERROR(ReadLocalLayers(json, encoder));
   ATTENDANT_RETURN_IF_ERROR(ReadRotary(json, encoder));
   ATTENDANT_RETURN_IF_ERROR(ReadScales(json, encoder));

@@ -20,7 +20,7 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   ATTENDANT_RETURN_IF_ERROR(CheckWholeAttention(json));
   ATTENDANT_ASSIGN_OR_RETURN(const DecoderMask mask, ReadMask(json, kBidirectional));
   ATTENDANT_ASSIGN_OR_RETURN(FamilyConfig config, ReadDecoder(json, kDecoderFields, mask));
-  config.encoder.query_key_norm = true;
+  config.encoder.query_key_norm = QueryKeyNorm::kHead;
   ATTENDANT_RETURN_IF_ERROR(ReadAttentionBias(json, config));
   return config;
 }

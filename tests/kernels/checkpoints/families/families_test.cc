@@ -256,31 +256,6 @@ TEST(GteTest, RefusesByName) {
       absl::IsInvalidArgument(Read(New(", \"rope_scaling\": {\"type\": \"ntk\"}")).status()));
 }
 
-std::string Jina(const std::string& more,
-                 const std::string& repository = "jina-bert-implementation") {
-  return Bert("bert", absl::StrCat(", \"auto_map\": {\"AutoModel\": \"jinaai/", repository,
-                                   "--modeling_bert.JinaBertModel\"}", more));
-}
-
-TEST(JinaBertTest, IsFoundByItsCode) {
-  const std::string alibi = ", \"position_embedding_type\": \"alibi\"";
-  const auto config = Read(Jina(alibi + ", \"feed_forward_type\": \"geglu\""));
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->encoder.score_bias, ScoreBias::kAlibi);
-  EXPECT_EQ(config->encoder.positions, Positions::kNone);
-  EXPECT_TRUE(config->encoder.gated_ffn);
-  EXPECT_EQ(config->encoder.activation, Activation::kGeluErf);
-  EXPECT_FALSE(config->biases.ffn_up);
-  const auto relu = Read(Jina(alibi + ", \"feed_forward_type\": \"reglu\""));
-  ASSERT_TRUE(relu.ok()) << relu.status();
-  EXPECT_EQ(relu->encoder.activation, Activation::kRelu);
-  ExpectUnimplemented(Jina(alibi), "`feed_forward_type` is `original`");
-  ExpectUnimplemented(Jina(", \"position_embedding_type\": \"absolute\""),
-                      "`position_embedding_type` is `absolute`");
-  EXPECT_TRUE(absl::IsInvalidArgument(Read(Jina("")).status()));
-  ExpectUnimplemented(Jina(alibi, "jina-bert-v2-qk-post-norm"), "`auto_map`");
-}
-
 TEST(JinaV3Test, HasRotaryPositions) {
   const auto config = Read(Bert("jina_embeddings_v3"));
   ASSERT_TRUE(config.ok()) << config.status();
@@ -340,7 +315,7 @@ INSTANTIATE_TEST_SUITE_P(Families, TinyFamilyTest,
                                          "tiny_deberta_v2", "tiny_gemma3", "tiny_t5",
                                          "tiny_t5_gated", "tiny_eurobert", "tiny_qwen2",
                                          "tiny_llama", "tiny_mistral", "tiny_electra_small",
-                                         "tiny_nomic_moe"),
+                                         "tiny_nomic_moe", "tiny_jina_qk"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

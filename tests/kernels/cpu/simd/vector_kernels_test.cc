@@ -104,10 +104,11 @@ struct TestOperand {
 };
 
 std::vector<double> PlainLayerNorm(const std::vector<double>& x, const std::vector<float>& gamma,
-                                   const std::vector<float>& beta, double epsilon) {
+                                   const std::vector<float>& beta, double epsilon,
+                                   bool rms = false) {
   const auto count = static_cast<double>(x.size());
   double mean = 0, variance = 0;
-  for (double value : x) mean += value / count;
+  for (double value : x) mean += rms ? 0 : value / count;
   for (double value : x) variance += (value - mean) * (value - mean) / count;
   std::vector<double> y;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -323,24 +324,28 @@ TEST_P(VectorKernelsTest, GatedActivations) {
   }
 }
 
+// As queries and keys lie in qkv.
+TestOperand InQkv(const VectorKernels& kernels, bool bf16, const std::vector<float>& x) {
+  TestOperand operand(bf16 ? DType::kBf16 : DType::kF32, std::ssize(x));
+  if (bf16) kernels.bf16.convert(x.data(), std::ssize(x), operand.row());
+  if (!bf16) std::memcpy(operand.bytes.data(), x.data(), x.size() * sizeof(float));
+  return operand;
+}
+
 TEST_P(VectorKernelsTest, NormalizeHeads) {
-  for (int64_t head_dim = 1; head_dim <= 70; ++head_dim) {
-    constexpr int64_t kHeads = 2;
-    const DType qkv = rows().qkv_is_bf16 ? DType::kBf16 : DType::kF32;
-    const auto x = Random(kHeads * head_dim, 5), gamma = Random(head_dim, 6);
-    TestOperand operand(qkv, kHeads * head_dim);
-    kernels().bf16.convert(x.data(), kHeads * head_dim, operand.row());
-    if (qkv == DType::kF32) std::memcpy(operand.bytes.data(), x.data(), x.size() * sizeof(float));
-    std::vector<double> before;
-    for (size_t i = 0; i < x.size(); ++i) before.push_back(operand.at(i));
-    rows().normalize_heads(operand.bytes.data(), kHeads, head_dim, gamma.data(), 1e-6f);
-    const auto dim = static_cast<size_t>(head_dim);
-    for (size_t i = 0; i < x.size(); ++i) {
-      double squares = 0;
-      for (size_t d = i / dim * dim; d < (i / dim + 1) * dim; ++d) squares += before[d] * before[d];
-      const double scale = 1 / std::sqrt(squares / static_cast<double>(dim) + 1e-6);
-      const double expected = before[i] * scale * gamma[i % dim];
-      EXPECT_NEAR(operand.at(i), expected, operand.tolerance(expected)) << head_dim;
+  for (int64_t dim = 1; dim <= 140; ++dim) {
+    const auto x = Random(2 * dim, 5), gamma = Random(dim, 6), beta = Random(dim, 7);
+    TestOperand operand = InQkv(kernels(), rows().qkv_is_bf16, x);
+    const TestOperand before = operand;
+    rows().normalize_heads(operand.bytes.data(), 2,
+                           {gamma.data(), beta.data(), dim, 1e-6f, nullptr, dim > 70});
+    for (size_t begin = 0; begin < x.size(); begin += gamma.size()) {
+      std::vector<double> head;
+      for (size_t i = 0; i < gamma.size(); ++i) head.push_back(before.at(begin + i));
+      head = PlainLayerNorm(head, gamma, beta, 1e-6, dim > 70);
+      for (size_t i = 0; i < gamma.size(); ++i) {
+        EXPECT_NEAR(operand.at(begin + i), head[i], operand.tolerance(head[i])) << dim;
+      }
     }
     EXPECT_TRUE(operand.untouched_after(x.size()));
   }
@@ -349,25 +354,20 @@ TEST_P(VectorKernelsTest, NormalizeHeads) {
 TEST_P(VectorKernelsTest, RotateTurnsThePairsOfEachHead) {
   for (int64_t pairs = 1; pairs <= 40; ++pairs) {
     constexpr int64_t kHeads = 3;
-    const DType qkv = rows().qkv_is_bf16 ? DType::kBf16 : DType::kF32;
-    const int64_t columns = kHeads * 2 * pairs;
-    const auto x = Random(columns, 5), angles = Random(pairs, 6);
+    const auto x = Random(kHeads * 2 * pairs, 5), angles = Random(pairs, 6);
     std::vector<float> cosines, sines;
     for (const float angle : angles) {
       cosines.push_back(std::cos(angle));
       sines.push_back(std::sin(angle));
     }
-    TestOperand operand(qkv, columns);
-    kernels().bf16.convert(x.data(), columns, operand.row());
-    if (qkv == DType::kF32) std::memcpy(operand.bytes.data(), x.data(), x.size() * sizeof(float));
-    std::vector<double> before;
-    for (size_t i = 0; i < x.size(); ++i) before.push_back(operand.at(i));
+    TestOperand operand = InQkv(kernels(), rows().qkv_is_bf16, x);
+    const TestOperand before = operand;
     rows().rotate(operand.bytes.data(), kHeads, 2 * pairs, cosines.data(), sines.data());
     for (size_t i = 0; i < x.size(); ++i) {
       const size_t half = static_cast<size_t>(pairs), pair = i % half;
       const bool first = i / half % 2 == 0;
-      const double partner = first ? -before[i + half] : before[i - half];
-      const double expected = before[i] * cosines[pair] + partner * sines[pair];
+      const double partner = first ? -before.at(i + half) : before.at(i - half);
+      const double expected = before.at(i) * cosines[pair] + partner * sines[pair];
       EXPECT_NEAR(operand.at(i), expected, operand.tolerance(expected)) << pairs << ", " << i;
     }
     EXPECT_TRUE(operand.untouched_after(x.size()));

@@ -21,7 +21,8 @@ TEST(EuroBertTest, IsFoundByItsTypeAndByItsCode) {
   EXPECT_EQ(encoder.norm_place, NormPlace::kPre);
   EXPECT_EQ(encoder.norm_kind, NormKind::kRms);
   EXPECT_TRUE(encoder.final_norm && encoder.gated_ffn);
-  EXPECT_FALSE(encoder.embedding_norm || encoder.causal || encoder.query_key_norm);
+  EXPECT_FALSE(encoder.embedding_norm || encoder.causal);
+  EXPECT_EQ(encoder.query_key_norm, QueryKeyNorm::kNone);
   EXPECT_EQ(encoder.activation, Activation::kSilu);
   EXPECT_EQ(encoder.layer_norm_epsilon, 1e-5f);
   EXPECT_EQ(encoder.key_heads(), 2);

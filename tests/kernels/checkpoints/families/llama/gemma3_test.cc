@@ -26,7 +26,8 @@ TEST(Gemma3Test, OldAndNewFieldsSayTheSame) {
   const EncoderConfig& encoder = now->encoder;
   EXPECT_EQ(encoder.norm_place, NormPlace::kBoth);
   EXPECT_EQ(encoder.norm_kind, NormKind::kRms);
-  EXPECT_TRUE(encoder.query_key_norm && encoder.gated_ffn && encoder.final_norm);
+  EXPECT_TRUE(encoder.gated_ffn && encoder.final_norm);
+  EXPECT_EQ(encoder.query_key_norm, QueryKeyNorm::kHead);
   EXPECT_FALSE(encoder.embedding_norm || encoder.causal);
   EXPECT_EQ(encoder.activation, Activation::kGeluTanh);
   EXPECT_EQ(encoder.layer_norm_epsilon, 1e-6f);

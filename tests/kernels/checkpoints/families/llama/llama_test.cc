@@ -21,7 +21,8 @@ TEST(LlamaTest, IsTheBlockUnderACausalMask) {
   EXPECT_EQ(encoder.norm_kind, NormKind::kRms);
   EXPECT_EQ(encoder.norm_place, NormPlace::kPre);
   EXPECT_TRUE(encoder.causal && encoder.gated_ffn && encoder.final_norm);
-  EXPECT_FALSE(encoder.query_key_norm || encoder.local_layers.any());
+  EXPECT_FALSE(encoder.local_layers.any());
+  EXPECT_EQ(encoder.query_key_norm, QueryKeyNorm::kNone);
   EXPECT_EQ(encoder.activation, Activation::kSilu);
   EXPECT_EQ(encoder.rotary.base, 10000);
   EXPECT_FALSE(config->biases.qkv || config->biases.ffn_up || config->biases.norms);

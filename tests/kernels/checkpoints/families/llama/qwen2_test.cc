@@ -28,7 +28,8 @@ TEST(Qwen2Test, IsTheBlockWithBiasesOfQueriesKeysAndValues) {
   EXPECT_EQ(encoder.norm_kind, NormKind::kRms);
   EXPECT_EQ(encoder.norm_place, NormPlace::kPre);
   EXPECT_TRUE(encoder.causal && encoder.gated_ffn && encoder.final_norm);
-  EXPECT_FALSE(encoder.embedding_norm || encoder.query_key_norm || encoder.local_layers.any());
+  EXPECT_FALSE(encoder.embedding_norm || encoder.local_layers.any());
+  EXPECT_EQ(encoder.query_key_norm, QueryKeyNorm::kNone);
   EXPECT_EQ(encoder.activation, Activation::kSilu);
   EXPECT_EQ(encoder.layer_norm_epsilon, 1e-5f);
   EXPECT_EQ(encoder.rotary.base, 1000000);

@@ -25,7 +25,8 @@ TEST(Qwen3Test, IsTheBlockWithOtherSwitches) {
   EXPECT_EQ(encoder.context_width(), 64);
   EXPECT_EQ(encoder.norm_kind, NormKind::kRms);
   EXPECT_EQ(encoder.norm_place, NormPlace::kPre);
-  EXPECT_TRUE(encoder.causal && encoder.query_key_norm && encoder.gated_ffn && encoder.final_norm);
+  EXPECT_TRUE(encoder.causal && encoder.gated_ffn && encoder.final_norm);
+  EXPECT_EQ(encoder.query_key_norm, QueryKeyNorm::kHead);
   EXPECT_FALSE(encoder.embedding_norm);
   EXPECT_EQ(encoder.activation, Activation::kSilu);
   EXPECT_EQ(encoder.layer_norm_epsilon, 1e-6f);

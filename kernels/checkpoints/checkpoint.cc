@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/checkpoints/checkpoint.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -215,6 +216,7 @@ class Loader {
                         family_config_.biases.qkv);
     };
     const int64_t width = config_.context_width(), key_width = config_.key_width();
+    if (family_config_.qkv_by_heads) return LoadQkvByHeads(absl::StrCat(path, names_.qkv), layer);
     if (!names_.qkv.empty()) {
       return load(names_.qkv, {&layer.query, &layer.key, &layer.value}, width);
     }
@@ -226,6 +228,28 @@ class Loader {
                                        config_.query_key_norm_size(width), layer.query_norm));
     return LoadNorm(absl::StrCat(path, names_.key_norm), config_.query_key_norm_size(key_width),
                     layer.key_norm);
+  }
+
+  // Queries and keys with the first values of all pairs before the second ones.
+  absl::Status LoadQkvByHeads(const std::string& name, EncoderLayerWeights& layer) {
+    const int64_t width = config_.context_width(), head_dim = config_.head_dim();
+    const int64_t hidden = config_.hidden, pairs = head_dim / 2;
+    TensorView<const float, 2> stored;
+    ATTENDANT_RETURN_IF_ERROR(LoadTable(name, {3 * width, hidden}, stored));
+    ATTENDANT_RETURN_IF_ERROR(LoadBias(name + ".bias", 3 * width, false, layer.query.bias));
+    int64_t part = 0;
+    for (LinearWeights* linear : {&layer.query, &layer.key, &layer.value}) {
+      float* made = MakeTensor(width * hidden);
+      for (int64_t row = 0; row < width; ++row) {
+        const int64_t of_head = row % head_dim, head = row / head_dim;
+        const int64_t turned = of_head < pairs ? 2 * of_head : 2 * (of_head - pairs) + 1;
+        const int64_t from = linear == &layer.value ? of_head : turned;
+        std::copy_n(stored.row((3 * head + part) * head_dim + from), hidden, made + row * hidden);
+      }
+      linear->weight = {made, {width, hidden}};
+      ++part;
+    }
+    return absl::OkStatus();
   }
 
   absl::Status LoadFfn(const std::string& path, EncoderLayerWeights& layer) {
@@ -324,6 +348,12 @@ class Loader {
   absl::string_view token_embedding_;
 };
 
+absl::StatusOr<FamilyConfig> ReadFamilyConfig(const std::string& directory) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode json, ReadJsonFile(directory + "/config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const Family* family, FindFamily(json));
+  return family->read_config(json);
+}
+
 }  // namespace
 
 absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& directory, absl::string_view adapter) {
@@ -332,10 +362,15 @@ absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& directory, absl::st
 }
 
 absl::StatusOr<EncoderConfig> ReadEncoderConfig(const std::string& directory) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode json, ReadJsonFile(directory + "/config.json"));
-  ATTENDANT_ASSIGN_OR_RETURN(const Family* family, FindFamily(json));
-  ATTENDANT_ASSIGN_OR_RETURN(const FamilyConfig config, family->read_config(json));
+  ATTENDANT_ASSIGN_OR_RETURN(const FamilyConfig config, ReadFamilyConfig(directory));
   return config.encoder;
+}
+
+absl::StatusOr<int64_t> CountReorderedBytes(const std::string& directory) {
+  ATTENDANT_ASSIGN_OR_RETURN(const FamilyConfig config, ReadFamilyConfig(directory));
+  const EncoderConfig& encoder = config.encoder;
+  const int64_t values = encoder.layers * encoder.qkv_width() * encoder.hidden;
+  return config.qkv_by_heads ? values * static_cast<int64_t>(sizeof(float)) : 0;
 }
 
 absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& json, const std::string& directory,

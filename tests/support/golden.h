@@ -29,7 +29,8 @@ inline constexpr const char* kTinyModels[] = {
     "tiny_jina_v3",    "tiny_qwen3",     "tiny_deberta_v2",    "tiny_gemma3",
     "tiny_t5",         "tiny_t5_gated",  "tiny_eurobert",      "tiny_qwen2",
     "tiny_llama",      "tiny_mistral",   "tiny_electra_small", "tiny_albert",
-    "tiny_nomic_moe",  "tiny_esm",       "tiny_esm_1b",        "tiny_jina_qk"};
+    "tiny_nomic_moe",  "tiny_esm",       "tiny_esm_1b",        "tiny_jina_qk",
+    "tiny_neobert"};
 
 // The folder of a model's golden data, from the source tree's root; a tiny model's is its
 // checkpoint too.

@@ -22,6 +22,7 @@ extern const Family kLlama;       // causal, RMS norms, shared keys
 extern const Family kMistral;     // the same, with a window
 extern const Family kModernBert;  // pre-norm, rotary, local layers, gated ffn
 extern const Family kMpnet;       // BERT with a bias of scores by distance
+extern const Family kNeoBert;     // pre-norm, RMS norms, rotary, gated ffn
 extern const Family kNomicBert;   // rotary, gated ffn, other names
 extern const Family kQwen2;       // causal, RMS norms, shared keys, biases
 extern const Family kQwen3;       // causal, RMS norms, shared keys

@@ -15,9 +15,10 @@ namespace attendant {
 namespace {
 
 constexpr const Family* kFamilies[] = {
-    &kAlbert,     &kBert,  &kDebertaV2, &kDistilBert, &kElectra, &kEsm,     &kEuroBert,
-    &kGemma3,     &kGte,   &kJinaBert,  &kJinaQkNorm, &kJinaV3,  &kLlama,   &kMistral,
-    &kModernBert, &kMpnet, &kNomicBert, &kQwen2,      &kQwen3,   &kRoberta, &kT5};
+    &kAlbert,   &kBert,    &kDebertaV2,  &kDistilBert, &kElectra,    &kEsm,
+    &kEuroBert, &kGemma3,  &kGte,        &kJinaBert,   &kJinaQkNorm, &kJinaV3,
+    &kLlama,    &kMistral, &kModernBert, &kMpnet,      &kNeoBert,    &kNomicBert,
+    &kQwen2,    &kQwen3,   &kRoberta,    &kT5};
 
 std::string AllModelTypes() {
   std::vector<absl::string_view> types;

@@ -25,7 +25,10 @@ struct FamilyConfig {
   // So many stored layers, each of layers that follow one another: layer i is the one of
   // i * layer_groups / layers. 0: one for each layer.
   int64_t layer_groups = 0;
-  bool segments = true;          // false: their table is not stored, whatever its name
+  bool segments = true;  // false: their table is not stored, whatever its name
+  // The stored tensor of all three is a head's query, key and value after another's, without a
+  // bias, and the two values of a pair that turns lie side by side.
+  bool qkv_by_heads = false;
   float norm_offset = 0;         // added to each stored gamma
   bool score_bias_norm = false;  // rows of the stored score bias go through a kLayer norm first
 };

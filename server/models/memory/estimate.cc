@@ -177,6 +177,7 @@ absl::StatusOr<MemoryEstimate> EstimateMemory(const std::string& directory,
     estimate.session_bytes += SessionBytes(*config, options.limits, team.threads);
   }
   estimate.weight_bytes += TableBytes(*config);
+  estimate.load_bytes += CountReorderedBytes(folder.encoder).value_or(0);
   AddVocabularyHead(folder, *config, *store, options, estimate);
   return estimate;
 }

@@ -21,6 +21,7 @@ import transformers
 import tiny_models
 import tiny_tokenizers
 from jina_module import jina_bert, jina_qk
+from neobert_module import NeoBert, neobert_config
 from nomic_module import nomic_moe, nomic_moe_config
 from real_texts import SHORT_TEXTS, TEXTS
 
@@ -106,6 +107,10 @@ TINY = {
     "tiny_jina_qk": dict(
         family="jina_qk", layers=2, hidden=36, heads=3, ffn=44, vocab=61, segments=2, act="gelu",
         dtype=torch.float32, prefix="", old_names=False, tokenizer="roberta_bpe"),
+    # 62 stands for a network of 48.
+    "tiny_neobert": dict(
+        family="neobert", layers=2, hidden=32, heads=4, ffn=62, vocab=61, segments=0, act="silu",
+        dtype=torch.float32, prefix="model.", old_names=False, spread=1.0, tokenizer="bert_word_piece"),
 } | tiny_models.DECODERS | tiny_models.PROTEINS
 
 
@@ -193,7 +198,7 @@ def xlm_roberta(spec):
 
 
 MAKERS = dict(bert=bert, xlm_roberta=xlm_roberta, roberta=roberta, electra=electra, distilbert=distilbert, mpnet=mpnet,
-              modernbert=modernbert, nomic_bert=nomic_bert, gte=gte, jina_v3=jina_v3,
+              modernbert=modernbert, neobert=NeoBert, nomic_bert=nomic_bert, gte=gte, jina_v3=jina_v3,
               jina_bert=lambda spec: jina_bert(bert(spec), spec), jina_qk=lambda spec: jina_qk(bert(spec), spec),
               nomic_moe=functools.partial(nomic_moe, length=max(LENGTHS)))
 MAKERS |= {name: functools.partial(getattr(tiny_models, name), length=max(LENGTHS))
@@ -202,6 +207,7 @@ MAKERS |= {name: functools.partial(getattr(tiny_models, name), length=max(LENGTH
 CONFIGS = dict(gte=new_config, esm=lambda fields: fields | dict(vocab_list=None, esmfold_config=None),
                jina_bert=functools.partial(jina_config, "jina-bert-implementation"),
                jina_qk=functools.partial(jina_config, "jina-bert-v2-qk-post-norm"),
+               neobert=lambda _: neobert_config(TINY["tiny_neobert"], max(LENGTHS)),
                nomic_moe=lambda _: nomic_moe_config(TINY["tiny_nomic_moe"], max(LENGTHS)))
 # Of tokenizers whose model type has another class, or one that does not take all of tokenizer.json.
 TOKENIZER_CLASSES = dict.fromkeys(("xlm_roberta", "jina_v3", "nomic_moe"), "PreTrainedTokenizerFast") | dict(
@@ -222,7 +228,7 @@ def randomize(model, dtype, generator, spread=1.4, gamma=1.0):
             value = noise * 0.2 + (gamma if name.endswith("weight") else 0.0)
         elif parameter.dim() == 1:
             value = noise * 0.2
-        elif "embed" in name and not any(projection in name for projection in PROJECTIONS):
+        elif ("embed" in name or name == "encoder.weight") and not any(projection in name for projection in PROJECTIONS):
             value = noise
         elif "router" in name:  # scores so far apart that rounding sends few rows to another expert
             value = noise

@@ -12,6 +12,7 @@ FILE_TESTS = {
     "kernels/checkpoints/families/gte.cc": ["config_test"],
     "kernels/checkpoints/families/jina_bert.cc": ["config_test"],
     "kernels/checkpoints/families/jina_qk_norm.cc": ["config_test"],
+    "kernels/checkpoints/families/neobert.cc": ["config_test"],
     "kernels/checkpoints/families/modernbert.cc": ["config_test"],
     "kernels/checkpoints/families/nomic_bert.cc": ["config_test"],
     "kernels/checkpoints/families/llama/mistral.cc": ["config_test"],
@@ -82,6 +83,10 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/jina_qk_norm.cc": [
         ("config.encoder.second_attention_norm = «true»;", "false"),
+    ],
+    "kernels/checkpoints/families/neobert.cc": [
+        ("RoundUp(2 * encoder.ffn / 3, «8»)", "1"),
+        ('«ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "ngpt"));»', ""),
     ],
     "kernels/checkpoints/families/nomic_bert.cc": [
         ("«std::min(config.max_positions, trained)»", "trained + 1"),

@@ -315,7 +315,7 @@ INSTANTIATE_TEST_SUITE_P(Families, TinyFamilyTest,
                                          "tiny_deberta_v2", "tiny_gemma3", "tiny_t5",
                                          "tiny_t5_gated", "tiny_eurobert", "tiny_qwen2",
                                          "tiny_llama", "tiny_mistral", "tiny_electra_small",
-                                         "tiny_nomic_moe", "tiny_jina_qk"),
+                                         "tiny_nomic_moe", "tiny_jina_qk", "tiny_neobert"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -216,6 +216,17 @@ INSTANTIATE_TEST_SUITE_P(Families, TablesTest,
                                              4096}),
                          [](const auto& tested) { return tested.param.model; });
 
+// Beside what the same tensors take, of which nothing is known.
+TEST(MemoryCheckTest, WeightsInAnotherOrderCountTwice) {
+  TempDirectory of_known, of_unknown;
+  WriteChanged({"tiny_neobert", {}}, of_known.path());
+  WriteChanged({"tiny_neobert", {{"model.NeoBERT\"", "model.Other\""}}}, of_unknown.path());
+  const auto known = EstimateMemory(of_known.path(), {});
+  const auto unknown = EstimateMemory(of_unknown.path(), {});
+  ASSERT_TRUE(known.ok() && unknown.ok()) << known.status() << unknown.status();
+  EXPECT_EQ(known->load_bytes - unknown->load_bytes, 2 * 3 * 32 * 32 * 4);
+}
+
 struct SessionMemory {
   int64_t estimated = 0, held = 0;
 };

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <deque>
-#include <initializer_list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,7 +17,7 @@
 #include "kernels/checkpoints/colbert_head.h"
 #include "kernels/checkpoints/families/family.h"
 #include "kernels/checkpoints/m3_heads.h"
-#include "kernels/checkpoints/read_tensor.h"
+#include "kernels/checkpoints/stored_tensors.h"
 #include "kernels/checkpoints/token_heads.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
@@ -40,8 +39,7 @@ class Loader {
       : family_config_(family_config),
         config_(family_config.encoder),
         names_(names),
-        store_(*storage.store),
-        made_(storage.made) {}
+        tensors_(family_config, *storage.store, storage.made) {}
 
   absl::Status Load(Checkpoint& checkpoint) {
     EncoderWeights& weights = checkpoint.weights;
@@ -66,7 +64,7 @@ class Loader {
   }
 
  private:
-  using Parts = std::initializer_list<LinearWeights*>;
+  using Parts = StoredTensors::Parts;
 
   // In the arithmetic of transformers.
   int64_t StoredLayer(int64_t layer) const {
@@ -79,12 +77,10 @@ class Loader {
   absl::Status FindPrefix() {
     for (const absl::string_view prefix :
          {absl::string_view(), names_.prefix, names_.task_prefix}) {
-      prefix_ = std::string(prefix);
+      tensors_.SetPrefix(prefix);
       for (const absl::string_view table : {names_.own_token_embedding, names_.token_embedding}) {
         token_embedding_ = table;
-        if (!table.empty() && store_.Find(absl::StrCat(prefix, table, ".weight")) != nullptr) {
-          return absl::OkStatus();
-        }
+        if (!table.empty() && tensors_.Has(absl::StrCat(table, ".weight"))) return absl::OkStatus();
       }
     }
     return absl::InvalidArgumentError(absl::StrCat("tensor `", names_.token_embedding,
@@ -96,27 +92,23 @@ class Loader {
   absl::Status LoadEmbeddings(EncoderWeights& weights) {
     const int64_t width = config_.input_width();
     ATTENDANT_RETURN_IF_ERROR(
-        LoadTable(token_embedding_, {config_.vocab, width}, weights.token_embedding));
+        tensors_.LoadTable(token_embedding_, {config_.vocab, width}, weights.token_embedding));
     if (config_.positions == Positions::kLearned) ATTENDANT_RETURN_IF_ERROR(LoadPositions(weights));
     ATTENDANT_RETURN_IF_ERROR(LoadSegments(weights));
     if (config_.projects_embeddings()) {
-      ATTENDANT_RETURN_IF_ERROR(LoadLinear(std::string(names_.embedding_projection),
-                                           {&weights.embedding_projection}, config_.hidden, width,
-                                           /*has_bias=*/true));
+      ATTENDANT_RETURN_IF_ERROR(tensors_.LoadLinear(std::string(names_.embedding_projection),
+                                                    {&weights.embedding_projection}, config_.hidden,
+                                                    width,
+                                                    /*has_bias=*/true));
     }
     if (!config_.embedding_norm) return absl::OkStatus();
-    return LoadNorm(std::string(names_.embedding_norm), width, weights.embedding_norm);
-  }
-
-  absl::Status LoadTable(absl::string_view name, std::array<int64_t, 2> dims,
-                         TensorView<const float, 2>& to) {
-    return LoadTensor<2>(absl::StrCat(name, ".weight"), dims, to);
+    return tensors_.LoadNorm(std::string(names_.embedding_norm), width, weights.embedding_norm);
   }
 
   absl::Status LoadPositions(EncoderWeights& weights) {
     const int64_t first = family_config_.first_position;
     TensorView<const float, 2> stored;
-    ATTENDANT_RETURN_IF_ERROR(LoadTable(
+    ATTENDANT_RETURN_IF_ERROR(tensors_.LoadTable(
         names_.position_embedding, {first + config_.max_positions, config_.input_width()}, stored));
     weights.position_embedding = {stored.row(first), {config_.max_positions, stored.dim(1)}};
     return absl::OkStatus();
@@ -124,29 +116,28 @@ class Loader {
 
   absl::Status LoadSegments(EncoderWeights& weights) {
     if (!names_.segment_embedding.empty() && family_config_.segments) {
-      return LoadTable(names_.segment_embedding, {config_.segment_types, config_.input_width()},
-                       weights.segment_embedding);
+      return tensors_.LoadTable(names_.segment_embedding,
+                                {config_.segment_types, config_.input_width()},
+                                weights.segment_embedding);
     }
-    weights.segment_embedding = {MakeTensor(config_.input_width()), {1, config_.input_width()}};
+    weights.segment_embedding = {tensors_.MakeTensor(config_.input_width()),
+                                 {1, config_.input_width()}};
     return absl::OkStatus();
   }
-
-  // Zeros.
-  float* MakeTensor(int64_t size) { return made_.emplace_back(static_cast<size_t>(size)).data(); }
 
   // What all layers share behind them.
   absl::Status LoadRest(EncoderWeights& weights) {
     if (config_.final_norm) {
       ATTENDANT_RETURN_IF_ERROR(
-          LoadNorm(std::string(names_.final_norm), config_.hidden, weights.final_norm));
+          tensors_.LoadNorm(std::string(names_.final_norm), config_.hidden, weights.final_norm));
     }
     if (config_.score_bias == ScoreBias::kBuckets) {
-      return LoadTable(names_.score_bias, {config_.bias_buckets, config_.heads},
-                       weights.score_bias);
+      return tensors_.LoadTable(names_.score_bias, {config_.bias_buckets, config_.heads},
+                                weights.score_bias);
     }
     if (config_.score_bias != ScoreBias::kDisentangled) return absl::OkStatus();
-    ATTENDANT_RETURN_IF_ERROR(
-        LoadTable(names_.score_bias, {config_.bias_buckets, config_.hidden}, weights.score_bias));
+    ATTENDANT_RETURN_IF_ERROR(tensors_.LoadTable(
+        names_.score_bias, {config_.bias_buckets, config_.hidden}, weights.score_bias));
     return family_config_.score_bias_norm ? NormalizeScoreBias(weights.score_bias)
                                           : absl::OkStatus();
   }
@@ -154,10 +145,10 @@ class Loader {
   // Those that are stored take the place of what the config gives.
   absl::Status LoadRotaryRates(EncoderConfig& config) {
     for (const absl::string_view name : names_.rotary_rates) {
-      const bool stored = store_.Find(absl::StrCat(prefix_, name)) != nullptr;
-      if (!stored || config.positions != Positions::kRotary) continue;
+      if (!tensors_.Has(name) || config.positions != Positions::kRotary) continue;
       TensorView<const float, 1> rates;
-      ATTENDANT_RETURN_IF_ERROR(LoadTensor<1>(std::string(name), {config.head_dim() / 2}, rates));
+      ATTENDANT_RETURN_IF_ERROR(
+          tensors_.LoadTensor<1>(std::string(name), {config.head_dim() / 2}, rates));
       config.rotary.rates.assign(rates.data(), rates.data() + rates.size());
       return Validate(config);
     }
@@ -166,8 +157,9 @@ class Loader {
 
   absl::Status NormalizeScoreBias(TensorView<const float, 2>& table) {
     LayerNormWeights norm;
-    ATTENDANT_RETURN_IF_ERROR(LoadNorm(std::string(names_.score_bias_norm), config_.hidden, norm));
-    float* made = MakeTensor(table.size());
+    ATTENDANT_RETURN_IF_ERROR(
+        tensors_.LoadNorm(std::string(names_.score_bias_norm), config_.hidden, norm));
+    float* made = tensors_.MakeTensor(table.size());
     for (int64_t row = 0; row < table.dim(0); ++row) {
       NormalizeRow(table.row(row), norm, made + row * config_.hidden);
     }
@@ -192,28 +184,28 @@ class Loader {
   absl::Status LoadLayer(const std::string& path, bool attention_norm, EncoderLayerWeights& layer) {
     const int64_t hidden = config_.hidden;
     ATTENDANT_RETURN_IF_ERROR(LoadAttention(path, layer));
-    ATTENDANT_RETURN_IF_ERROR(LoadLinear(absl::StrCat(path, names_.attention_output),
-                                         {&layer.attention_output}, hidden, config_.context_width(),
-                                         family_config_.biases.attention_output));
+    ATTENDANT_RETURN_IF_ERROR(tensors_.LoadLinear(
+        absl::StrCat(path, names_.attention_output), {&layer.attention_output}, hidden,
+        config_.context_width(), family_config_.biases.attention_output));
     if (attention_norm) {
-      ATTENDANT_RETURN_IF_ERROR(
-          LoadNorm(absl::StrCat(path, names_.attention_norm), hidden, layer.attention_norm));
+      ATTENDANT_RETURN_IF_ERROR(tensors_.LoadNorm(absl::StrCat(path, names_.attention_norm), hidden,
+                                                  layer.attention_norm));
     }
     if (config_.norms_attention_output()) {
-      ATTENDANT_RETURN_IF_ERROR(LoadNorm(absl::StrCat(path, names_.attention_output_norm), hidden,
-                                         layer.attention_output_norm));
+      ATTENDANT_RETURN_IF_ERROR(tensors_.LoadNorm(absl::StrCat(path, names_.attention_output_norm),
+                                                  hidden, layer.attention_output_norm));
     }
     if (config_.norms_outputs()) {
-      ATTENDANT_RETURN_IF_ERROR(
-          LoadNorm(absl::StrCat(path, names_.ffn_output_norm), hidden, layer.ffn_output_norm));
+      ATTENDANT_RETURN_IF_ERROR(tensors_.LoadNorm(absl::StrCat(path, names_.ffn_output_norm),
+                                                  hidden, layer.ffn_output_norm));
     }
-    return LoadNorm(absl::StrCat(path, names_.ffn_norm), hidden, layer.ffn_norm);
+    return tensors_.LoadNorm(absl::StrCat(path, names_.ffn_norm), hidden, layer.ffn_norm);
   }
 
   absl::Status LoadAttention(const std::string& path, EncoderLayerWeights& layer) {
     const auto load = [&](absl::string_view name, Parts parts, int64_t outputs) {
-      return LoadLinear(absl::StrCat(path, name), parts, outputs, config_.hidden,
-                        family_config_.biases.qkv);
+      return tensors_.LoadLinear(absl::StrCat(path, name), parts, outputs, config_.hidden,
+                                 family_config_.biases.qkv);
     };
     const int64_t width = config_.context_width(), key_width = config_.key_width();
     if (family_config_.qkv_by_heads) return LoadQkvByHeads(absl::StrCat(path, names_.qkv), layer);
@@ -224,10 +216,11 @@ class Loader {
     ATTENDANT_RETURN_IF_ERROR(load(names_.key, {&layer.key}, key_width));
     ATTENDANT_RETURN_IF_ERROR(load(names_.value, {&layer.value}, key_width));
     if (config_.query_key_norm == QueryKeyNorm::kNone) return absl::OkStatus();
-    ATTENDANT_RETURN_IF_ERROR(LoadNorm(absl::StrCat(path, names_.query_norm),
-                                       config_.query_key_norm_size(width), layer.query_norm));
-    return LoadNorm(absl::StrCat(path, names_.key_norm), config_.query_key_norm_size(key_width),
-                    layer.key_norm);
+    ATTENDANT_RETURN_IF_ERROR(tensors_.LoadNorm(absl::StrCat(path, names_.query_norm),
+                                                config_.query_key_norm_size(width),
+                                                layer.query_norm));
+    return tensors_.LoadNorm(absl::StrCat(path, names_.key_norm),
+                             config_.query_key_norm_size(key_width), layer.key_norm);
   }
 
   // Queries and keys with the first values of all pairs before the second ones.
@@ -235,11 +228,12 @@ class Loader {
     const int64_t width = config_.context_width(), head_dim = config_.head_dim();
     const int64_t hidden = config_.hidden, pairs = head_dim / 2;
     TensorView<const float, 2> stored;
-    ATTENDANT_RETURN_IF_ERROR(LoadTable(name, {3 * width, hidden}, stored));
-    ATTENDANT_RETURN_IF_ERROR(LoadBias(name + ".bias", 3 * width, false, layer.query.bias));
+    ATTENDANT_RETURN_IF_ERROR(tensors_.LoadTable(name, {3 * width, hidden}, stored));
+    ATTENDANT_RETURN_IF_ERROR(
+        tensors_.LoadBias(name + ".bias", 3 * width, false, layer.query.bias));
     int64_t part = 0;
     for (LinearWeights* linear : {&layer.query, &layer.key, &layer.value}) {
-      float* made = MakeTensor(width * hidden);
+      float* made = tensors_.MakeTensor(width * hidden);
       for (int64_t row = 0; row < width; ++row) {
         const int64_t of_head = row % head_dim, head = row / head_dim;
         const int64_t turned = of_head < pairs ? 2 * of_head : 2 * (of_head - pairs) + 1;
@@ -254,29 +248,31 @@ class Loader {
 
   absl::Status LoadFfn(const std::string& path, EncoderLayerWeights& layer) {
     ATTENDANT_RETURN_IF_ERROR(LoadFfnUp(path, layer));
-    return LoadLinear(absl::StrCat(path, names_.ffn_down), {&layer.ffn_down}, config_.hidden,
-                      config_.ffn, family_config_.biases.ffn_down);
+    return tensors_.LoadLinear(absl::StrCat(path, names_.ffn_down), {&layer.ffn_down},
+                               config_.hidden, config_.ffn, family_config_.biases.ffn_down);
   }
 
   absl::Status LoadExperts(const std::string& path, EncoderLayerWeights& layer) {
     const std::array<int64_t, 2> dims = {config_.experts * config_.ffn, config_.hidden};
     TensorView<const float, 2> up, down;
-    ATTENDANT_RETURN_IF_ERROR(LoadTable(absl::StrCat(path, names_.router),
-                                        {config_.experts, config_.hidden}, layer.router));
-    ATTENDANT_RETURN_IF_ERROR(LoadTensor<2>(absl::StrCat(path, names_.experts_up), dims, up));
-    ATTENDANT_RETURN_IF_ERROR(LoadTensor<2>(absl::StrCat(path, names_.experts_down), dims, down));
+    ATTENDANT_RETURN_IF_ERROR(tensors_.LoadTable(absl::StrCat(path, names_.router),
+                                                 {config_.experts, config_.hidden}, layer.router));
+    ATTENDANT_RETURN_IF_ERROR(
+        tensors_.LoadTensor<2>(absl::StrCat(path, names_.experts_up), dims, up));
+    ATTENDANT_RETURN_IF_ERROR(
+        tensors_.LoadTensor<2>(absl::StrCat(path, names_.experts_down), dims, down));
     for (int64_t row = 0; row < up.dim(0); row += config_.ffn) {
       layer.experts.push_back({.up = {up.row(row), {config_.ffn, config_.hidden}},
                                .down = {down.row(row), {config_.ffn, config_.hidden}}});
     }
-    return LoadTensor<1>(absl::StrCat(path, names_.experts_bias), {config_.hidden},
-                         layer.experts_bias);
+    return tensors_.LoadTensor<1>(absl::StrCat(path, names_.experts_bias), {config_.hidden},
+                                  layer.experts_bias);
   }
 
   absl::Status LoadFfnUp(const std::string& path, EncoderLayerWeights& layer) {
     const auto load = [&](absl::string_view name, Parts parts) {
-      return LoadLinear(absl::StrCat(path, name), parts, config_.ffn, config_.hidden,
-                        family_config_.biases.ffn_up);
+      return tensors_.LoadLinear(absl::StrCat(path, name), parts, config_.ffn, config_.hidden,
+                                 family_config_.biases.ffn_up);
     };
     if (!names_.ffn_gate_up.empty()) {
       return load(names_.ffn_gate_up, {&layer.ffn_gate, &layer.ffn_up});
@@ -289,62 +285,10 @@ class Loader {
     return load(names_.gated_ffn_up.empty() ? names_.ffn_up : names_.gated_ffn_up, {&layer.ffn_up});
   }
 
-  // The rows of one stored tensor, in the order of `parts`, [outputs, inputs] each.
-  absl::Status LoadLinear(const std::string& name, Parts parts, int64_t outputs, int64_t inputs,
-                          bool has_bias) {
-    const int64_t rows = static_cast<int64_t>(parts.size()) * outputs;
-    TensorView<const float, 2> weight;
-    TensorView<const float, 1> bias;
-    ATTENDANT_RETURN_IF_ERROR(LoadTensor<2>(name + ".weight", {rows, inputs}, weight));
-    ATTENDANT_RETURN_IF_ERROR(LoadBias(name + ".bias", rows, has_bias, bias));
-    int64_t row = 0;
-    for (LinearWeights* part : parts) {
-      part->weight = {weight.row(row), {outputs, inputs}};
-      if (has_bias) part->bias = {bias.row(row), {outputs}};
-      row += outputs;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status LoadNorm(const std::string& path, int64_t size, LayerNormWeights& norm) {
-    const NormSuffixes suffixes = FindNormSuffixes(store_, prefix_ + path);
-    ATTENDANT_RETURN_IF_ERROR(
-        LoadTensor<1>(absl::StrCat(path, suffixes.gamma), {size}, norm.gamma));
-    if (family_config_.norm_offset != 0) {
-      float* made = MakeTensor(size);
-      for (int64_t i = 0; i < size; ++i) {
-        made[i] = norm.gamma.data()[i] + family_config_.norm_offset;
-      }
-      norm.gamma = {made, {size}};
-    }
-    return LoadBias(absl::StrCat(path, suffixes.beta), size, family_config_.biases.norms,
-                    norm.beta);
-  }
-
-  // Refuses one that is stored although the config says that there is none.
-  absl::Status LoadBias(const std::string& name, int64_t size, bool has_bias,
-                        TensorView<const float, 1>& to) {
-    if (has_bias) return LoadTensor<1>(name, {size}, to);
-    if (store_.Find(prefix_ + name) == nullptr) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("tensor `", prefix_, name, "` is there, the config says that it is not"));
-  }
-
-  template <int rank>
-  absl::Status LoadTensor(const std::string& name, std::array<int64_t, rank> dims,
-                          TensorView<const float, rank>& to) {
-    ATTENDANT_ASSIGN_OR_RETURN(const float* values,
-                               ReadTensor(store_, prefix_ + name, dims, "the config makes it"));
-    to = TensorView<const float, rank>(values, dims);
-    return absl::OkStatus();
-  }
-
   const FamilyConfig& family_config_;
   const EncoderConfig& config_;
   const TensorNames& names_;
-  TensorStore& store_;
-  std::deque<std::vector<float>>& made_;
-  std::string prefix_;
+  StoredTensors tensors_;
   absl::string_view token_embedding_;
 };
 

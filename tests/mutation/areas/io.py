@@ -24,6 +24,7 @@ FILE_TESTS = {
     "kernels/io/json_file.cc": ["json_file_test"],
     "kernels/io/safetensors.cc": ["safetensors_test", "mutation_test"],
     "kernels/checkpoints/checkpoint.cc": ["checkpoint_test", "config_test"],
+    "kernels/checkpoints/stored_tensors.cc": ["checkpoint_test", "config_test"],
     "kernels/checkpoints/attention_module.cc": ["attention_module_test"],
 }
 MUTANTS = {
@@ -169,9 +170,11 @@ MUTANTS = {
         ("!std::equal(dims.begin(), dims.end(), tensor->dims.begin(), tensor->dims.end())",
          "dims.size() != tensor->dims.size()"),
     ],
+    "kernels/checkpoints/stored_tensors.cc": [
+        ("FindNormSuffixes(store_, «prefix_ + name»)", "name"),
+    ],
     "kernels/checkpoints/checkpoint.cc": [
-        ("FindNormSuffixes(store_, «prefix_ + path»)", "path"),
-        ("«!stored» || config.positions", "true"),
+        ("«!tensors_.Has(name)» || config.positions", "true"),
         ("{«names_.own_token_embedding», names_.token_embedding}", "names_.token_embedding"),
         ("ATTENDANT_RETURN_IF_ERROR(CheckNoPeftAdapter(directory));", ""),
     ],

@@ -157,7 +157,7 @@ TABLE = {
     "client/cli": row("client client/flags client/heatmap", "absl json"),
     "client/cli/local": row("client/cli client/flags server/models", "absl json"),  # commands that ask no server
     "client/cli/files": row("client", "absl", private="json"),
-    "client/cli/load": row("client/flags client/load client/load/* client/cli", "absl grpc json"),
+    "client/cli/load": row("client/flags client/load client/load/* client/cli client/cli/files", "absl grpc json"),
     "client/cli/commands": row(
         "client client/flags client/heatmap client/cli client/cli/files", "absl json"),
 

@@ -2,10 +2,13 @@
 #include "client/cli/load/load_outputs.h"
 
 #include <filesystem>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/files/output_file.h"
 #include "client/load/results/hdr_log.h"
 #include "client/load/results/page.h"
 #include "kernels/core/status_macros.h"
@@ -14,59 +17,59 @@ namespace attendant::client {
 namespace {
 
 // Two outputs may go to one device, such as /dev/null.
-bool AreOneFile(const std::string& one, const std::string& other) {
+bool AreOneFile(const std::filesystem::path& one, const std::filesystem::path& other) {
   std::error_code none;
-  return std::filesystem::equivalent(one, other, none) &&
-         std::filesystem::is_regular_file(one, none);
+  if (one.empty() || other.empty()) return false;
+  if (std::filesystem::exists(one, none)) {
+    return std::filesystem::equivalent(one, other, none) &&
+           std::filesystem::is_regular_file(one, none);
+  }
+  return std::filesystem::weakly_canonical(one, none) ==
+         std::filesystem::weakly_canonical(other, none);
+}
+
+absl::Status WriteText(const std::string& path, absl::string_view text) {
+  return WriteFile(path, {{text}});
 }
 
 }  // namespace
 
-absl::Status LoadOutputs::File::Try(const std::string& file_name) {
-  if (file_name.empty()) return absl::OkStatus();
-  name = file_name;
-  if (std::ofstream(name, std::ios::binary | std::ios::app)) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the file ", name, " cannot be written"));
-}
-
-std::ostream& LoadOutputs::File::Start() {
-  stream = std::make_unique<std::ofstream>(name, std::ios::binary);
-  return *stream;
-}
-
-absl::Status LoadOutputs::File::Close() {
-  if (stream == nullptr) return absl::OkStatus();
-  stream->close();
-  if (*stream) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the file ", name, " is not complete"));
-}
-
 absl::Status LoadOutputs::Open(const std::string& html, const std::string& hlog,
                                const std::string& jsonl) {
-  ATTENDANT_RETURN_IF_ERROR(html_.Try(html));
-  ATTENDANT_RETURN_IF_ERROR(hlog_.Try(hlog));
-  ATTENDANT_RETURN_IF_ERROR(jsonl_.Try(jsonl));
+  for (const std::string* path : {&html, &hlog, &jsonl}) {
+    ATTENDANT_RETURN_IF_ERROR(CheckWritable(*path));
+  }
   for (const auto& [one, other] :
        {std::pair(&html, &hlog), std::pair(&html, &jsonl), std::pair(&hlog, &jsonl)}) {
     if (!AreOneFile(*one, *other)) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("the file ", *one, " is given for two outputs"));
   }
+  html_ = html;
+  hlog_ = hlog;
+  jsonl_ = jsonl;
   return absl::OkStatus();
 }
 
-std::ostream* LoadOutputs::StartJsonl() { return jsonl_.name.empty() ? nullptr : &jsonl_.Start(); }
+std::ostream* LoadOutputs::StartJsonl() {
+  if (jsonl_.empty()) return nullptr;
+  calls_.open(jsonl_, std::ios::binary);
+  return &calls_;
+}
 
 absl::Status LoadOutputs::Write(const std::vector<LoadResult>& results,
                                 const std::string& summary) {
-  if (!html_.name.empty()) html_.Start() << MakePage(results, summary);
-  if (!hlog_.name.empty() && !results.empty()) {
+  if (!html_.empty()) ATTENDANT_RETURN_IF_ERROR(WriteText(html_, MakePage(results, summary)));
+  if (!hlog_.empty() && !results.empty()) {
     const LoadResult& last = results.back();
-    WriteHdrLog(last.start, last.detail, last.summary.window, hlog_.Start());
+    std::ostringstream log;
+    WriteHdrLog(last.start, last.detail, last.summary.window, log);
+    ATTENDANT_RETURN_IF_ERROR(WriteText(hlog_, log.str()));
   }
-  ATTENDANT_RETURN_IF_ERROR(html_.Close());
-  ATTENDANT_RETURN_IF_ERROR(hlog_.Close());
-  return jsonl_.Close();
+  if (!calls_.is_open()) return absl::OkStatus();
+  calls_.close();
+  if (calls_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the file ", jsonl_, " is not complete"));
 }
 
 }  // namespace attendant::client

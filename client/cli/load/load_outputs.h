@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,15 +25,8 @@ class LoadOutputs {
   absl::Status Write(const std::vector<LoadResult>& results, const std::string& summary);
 
  private:
-  struct File {
-    std::string name;
-    std::unique_ptr<std::ofstream> stream;
-
-    absl::Status Try(const std::string& file_name);
-    std::ostream& Start();  // REQUIRES: there is a name
-    absl::Status Close();
-  };
-  File html_, hlog_, jsonl_;
+  std::string html_, hlog_, jsonl_;
+  std::ofstream calls_;
 };
 
 }  // namespace attendant::client

@@ -32,7 +32,10 @@ absl::string_view TlsHint(const absl::Status& status, const TlsOptions& tls) {
   const absl::string_view message = status.message();
   if (!absl::StartsWith(message, "failed to connect to all addresses")) return "";
   if (absl::StrContains(message, "wrong version number")) return " (the server speaks no TLS)";
-  if (!absl::StrContains(message, "Socket closed")) return "";
+  if (!absl::StrContains(message, "Socket closed") &&
+      !absl::StrContains(message, "Connection reset by peer")) {
+    return "";
+  }
   if (!tls.encrypts()) return " (the server may need --tls)";
   return tls.cert_file.empty() ? " (the server may need --tls_cert)" : "";
 }

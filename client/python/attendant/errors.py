@@ -9,9 +9,10 @@ import grpc
 
 _PUSHBACK = "grpc-retry-pushback-ms"
 _NO_CONNECTION = "failed to connect to all addresses"
+_MAY_NEED_TLS = "the server may need TLS, or a client's certificate"
 # gRPC's words about a connection, and what they mean.
 _HINTS = {"WRONG_VERSION_NUMBER": "the server speaks no TLS",
-          "Socket closed": "the server may need TLS, or a client's certificate"}
+          "Socket closed": _MAY_NEED_TLS, "Connection reset by peer": _MAY_NEED_TLS}
 _TOO_LARGE = "larger than max"  # gRPC's words about a message above --max_request_bytes
 
 

@@ -47,17 +47,20 @@ def _type_of(types: dict[str, pb.DType], what: str, name: str | None) -> pb.DTyp
 def to_array(tensor: pb.Tensor) -> Array:
     """Float32, float16, bool, int8 or uint8, in the tensor's shape. InternalError: type, shape and bytes disagree."""
     view = _VIEWS.get(tensor.dtype)
-    fault = InternalError(f"the answer has a tensor of type {tensor.dtype}, shape {list(tensor.shape)} and "
-                          f"{len(tensor.data)} bytes")
     if view is None or min(tensor.shape, default=0) < 0 or math.prod(tensor.shape) * view.itemsize != len(tensor.data):
-        raise fault
+        raise _fault_of(tensor)
     try:
         values: Array = np.frombuffer(tensor.data, view).reshape(tensor.shape)
     except ValueError as error:  # more dimensions, or larger ones, than numpy has
-        raise fault from error
+        raise _fault_of(tensor) from error
     if tensor.dtype == pb.DTYPE_BF16:
         values = (values.astype("<u4") << 16).view("<f4")
     return values
+
+
+def _fault_of(tensor: pb.Tensor) -> InternalError:
+    return InternalError(f"the answer has a tensor of type {tensor.dtype}, shape {list(tensor.shape)} and "
+                         f"{len(tensor.data)} bytes")
 
 
 def to_tensor(values: ArrayLike) -> pb.Tensor:

@@ -152,10 +152,13 @@ def test_a_server_that_ends_connections(connect, fake):
         thread = threading.Thread(target=end_each)
         thread.start()
         fake.target = f"127.0.0.1:{listener.getsockname()[1]}"
-        with connect() as client, pytest.raises(attendant.UnavailableError, match=r"\(the server may need TLS, or "):
-            client.embed("abc")
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join()
+        try:
+            with connect() as client, pytest.raises(attendant.UnavailableError,
+                                                    match=r"\(the server may need TLS, or "):
+                client.embed("abc")
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 def test_metadata(fake, connect):

@@ -18,7 +18,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "kernels/backends/backends.h"
-#include "kernels/core/check.h"
 #include "server/models/inspect/folder_report.h"
 #include "server/models/model_loader.h"
 #include "server/threads/task_pool.h"

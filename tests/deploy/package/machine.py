@@ -41,8 +41,11 @@ class Machine:
 
     def _is_up(self):
         self.leader = self._find_leader()
-        state = self.ask("systemctl", "is-system-running", "--wait") if self.leader else None
-        return state is not None and state.stdout.strip() in ("running", "degraded")
+        if not self.leader:
+            return False
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.ask("systemctl", "is-system-running").stdout.strip() in ("running", "degraded")
+        return False
 
     def _find_leader(self):
         """The machine's first process. Until it is systemd, it may still be in this system's namespaces."""

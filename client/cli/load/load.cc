@@ -143,9 +143,14 @@ class LoadCommand : public Command {
     io.out << Dump(json) << "\n";
   }
 
-  // --fail_if. No verdict when the client was the bottleneck.
+  // --fail_if. No verdict when the client was the bottleneck, nor without the requests that ran
+  // when the load was interrupted: they were the slowest.
   int Judge(const LoadResult& result, Io& io) const {
     if (setup_.failures.empty()) return kExitOk;
+    if (result.summary.interrupted) {
+      io.err << "attendant: no verdict, the load was interrupted\n";
+      return kExitNoVerdict;
+    }
     const std::string bottleneck = ClientBottleneck(result);
     if (!bottleneck.empty()) {
       io.err << "attendant: no verdict, the client was the bottleneck: " << bottleneck << "\n";
@@ -208,7 +213,7 @@ CommandInfo LoadCommandInfo() {
           "time at which it was sent.\nCtrl-C and SIGTERM end the load early, and it still "
           "reports. The exit code is 0 if at least one\nrequest succeeded, 5 if a --fail_if "
           "condition is true or no rate keeps the --slo, 6 without a verdict\nbecause the client "
-          "was the bottleneck.\n\n"
+          "was the bottleneck or the load was interrupted.\n\n"
           "  attendant load --concurrency 16 --lengths fixed:128\n"
           "  attendant load --rate 200 --texts texts.txt --duration 1m --html report.html\n"
           "  attendant load --rate 200 --fail_if 'p99>50ms' --fail_if 'error_rate>0.1%'\n"

@@ -285,8 +285,11 @@ absl::Status LoadSetup::PrepareVerdicts() {
   if (find_max && plan.max_requests > 0) {
     return absl::FailedPreconditionError(
         "--find_max takes --duration, not --requests: a load that ends with its last answer does "
-        "not "
-        "tell whether the server keeps up");
+        "not tell whether the server keeps up");
+  }
+  // Until the first answers come, more and more requests wait at any server: that is no backlog.
+  for (const Condition& objective : objectives) {
+    plan.warmup = std::max(plan.warmup, std::min(objective.latency_bound(), plan.duration));
   }
   if (find_max && plan.requests_per_s == 0) plan.requests_per_s = 10;
   return absl::OkStatus();

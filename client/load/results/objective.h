@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "client/load/results/result.h"
 
 namespace attendant::client {
@@ -31,6 +32,11 @@ class Condition {
 
   // Whether it is about the error_rate.
   bool bounds_errors() const { return unit_ == Unit::kShare; }
+
+  // What it says of a latency; zero: it is about another figure.
+  absl::Duration latency_bound() const {
+    return unit_ == Unit::kSeconds ? absl::Seconds(bound_) : absl::ZeroDuration();
+  }
 
   // As it was given.
   const std::string& text() const { return text_; }

@@ -46,7 +46,7 @@ std::string ClientBottleneck(const LoadResult& result);
 // answer have become more by over 3 % of those that came, and by over what chance does to random
 // arrivals, the square root of their number (times that of the burst). It would fall behind without
 // end, which latencies of a short load do not show. REQUIRES: a window that the plan's duration
-// ends.
+// ends, and a warm-up as long as the server's latency.
 bool FallsBehind(const LoadResult& result);
 
 }  // namespace attendant::client

@@ -218,9 +218,9 @@ TEST_F(LoadCommandTest, LoadSweepsOverRatesAndWritesAPage) {
 TEST_F(LoadCommandTest, LoadFindsNoRateThatFailingServersKeep) {
   server_.FailNext(100000, absl::InternalError("broken"));
   EXPECT_EQ(
-      Run({"load", "--find_max", "--slo=p99=10s", "--rate=1000", "--duration=100ms", "--warmup=0"}),
+      Run({"load", "--find_max", "--slo=p99=50ms", "--rate=1000", "--duration=100ms", "--warmup=0"}),
       5);
-  EXPECT_THAT(out_, HasSubstr("No rate down to 0.1 requests/s kept p99=10s"));
+  EXPECT_THAT(out_, HasSubstr("No rate down to 0.1 requests/s kept p99=50ms"));
 }
 
 TEST_F(LoadCommandTest, LoadWritesEachRequestAndItsHistograms) {
@@ -295,6 +295,19 @@ TEST_F(LoadCommandTest, ASignalEndsALoadEarlyAndItStillReports) {
     EXPECT_EQ(report["interrupted"], true);
     EXPECT_THAT(buffer.str(), HasSubstr("no request succeeded"));
   }
+}
+
+// The requests that ran are in no figure, and were the slowest.
+TEST_F(LoadCommandTest, AnInterruptedLoadGetsNoVerdict) {
+  InterruptingBuffer buffer;
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostream err(&buffer);
+  Io io{.in = in, .out = out, .err = err, .err_is_terminal = true};
+  const std::vector<std::string> args = {"load",          "--server",    server_.address(),
+                                         "--duration=1h", "--warmup=0s", "--fail_if=p99>1h"};
+  EXPECT_EQ(RunAttendant(args, io), 6);
+  EXPECT_THAT(buffer.str(), HasSubstr("no verdict, the load was interrupted"));
 }
 
 TEST_F(LoadCommandTest, AnInterruptedSearchClaimsNoRate) {

@@ -50,7 +50,9 @@ absl::StatusOr<std::vector<std::string>> ReadTokens(absl::string_view vocabulary
   }
   std::vector<std::string> tokens;
   std::set<absl::string_view> known;
-  for (absl::string_view line : absl::StrSplit(absl::StripAsciiWhitespace(vocabulary), '\n')) {
+  // Blank lines before the first token would count: they move the ids.
+  for (absl::string_view line :
+       absl::StrSplit(absl::StripTrailingAsciiWhitespace(vocabulary), '\n')) {
     line = absl::StripAsciiWhitespace(line);
     const char* problem = line.empty()                ? "is empty"
                           : HasWhitespace(line)       ? "has white space inside"

@@ -94,6 +94,7 @@ TEST(EsmTokenizerTest, RefusesWhatItCannotRead) {
     absl::StatusCode code = absl::StatusCode::kInvalidArgument;
   } kCases[] = {
       {"", kConfig, "line 1, ``, is empty"},
+      {"\n \n<cls>\n<unk>\n<eos>", kConfig, "line 1, ``, is empty"},
       {"<cls>\n\nL", kConfig, "line 2"},
       {"<cls>\nL A", kConfig, "line 2, `L A`, has white space inside"},
       {"<cls>\nL\nL", kConfig, "line 3, `L`, is there already"},

@@ -21,6 +21,7 @@
 #include "server/models/sentence/model_folder.h"
 #include "server/models/sentence/splade_modules.h"
 #include "server/text/tokenizer.h"
+#include "server/text/tokenizer_config.h"
 
 namespace attendant {
 namespace {
@@ -130,20 +131,29 @@ int64_t FileBytes(const std::string& path) {
   return absent ? 0 : static_cast<int64_t>(bytes);
 }
 
-// What the tables of the tokenizers take, for each byte of their files. Queries may have one of
-// their own.
-int64_t TokenizerBytes(const ModelFolder& folder) {
+// What the tables of a folder's tokenizer take, for each byte of its file. Errors are left to the
+// load.
+int64_t TokenizerBytes(const std::string& directory) {
   constexpr int64_t kBytesPerByte = 12;
   constexpr int64_t kConvertedBytes = 3;  // of tokenizer.json for each of a sentencepiece model
-  int64_t bytes = FileBytes(folder.encoder + "/tokenizer.json");
+  constexpr int64_t kEsmBytes = 250;      // its tokens are a few letters, each found in texts
+  if (const int64_t vocabulary = FileBytes(directory + "/vocab.txt"); vocabulary > 0) {
+    const absl::StatusOr<TokenizerSettings> settings = ReadTokenizerSettings(directory);
+    if (settings.ok() && settings->esm.has_value()) return kEsmBytes * vocabulary;
+  }
+  int64_t bytes = FileBytes(directory + "/tokenizer.json");
   for (size_t i = 0; bytes == 0 && i < std::size(kSentencePieceFiles); ++i) {
-    const std::string path = absl::StrCat(folder.encoder, "/", kSentencePieceFiles[i]);
+    const std::string path = absl::StrCat(directory, "/", kSentencePieceFiles[i]);
     bytes = kConvertedBytes * FileBytes(path);
   }
-  if (folder.query.has_value() && folder.query->file.empty()) {
-    bytes += FileBytes(folder.query->directory + "/tokenizer.json");
-  }
   return kBytesPerByte * bytes;
+}
+
+// Of all tokenizers: queries may have one of their own.
+int64_t TokenizersBytes(const ModelFolder& folder) {
+  const bool of_queries = folder.query.has_value() && folder.query->file.empty();
+  return TokenizerBytes(folder.encoder) +
+         (of_queries ? TokenizerBytes(folder.query->directory) : 0);
 }
 
 // Modules of sentence-transformers, each in a folder of its own, keep their weights as f32. Those
@@ -170,7 +180,7 @@ absl::StatusOr<MemoryEstimate> EstimateMemory(const std::string& directory,
   const StoredBytes stored = Sum(*store, options.merges_adapter);
   MemoryEstimate estimate{
       .weight_bytes = PackedBytes(stored.values, options.dtype) + ModuleBytes(folder),
-      .load_bytes = stored.converted_bytes + TokenizerBytes(folder) + kLibraryBytes};
+      .load_bytes = stored.converted_bytes + TokenizersBytes(folder) + kLibraryBytes};
   const absl::StatusOr<EncoderConfig> config = ReadEncoderConfig(folder.encoder);
   if (!config.ok()) return estimate;  // an attention module, or loading says what is wrong
   for (const ThreadTeam& team : options.replicas) {

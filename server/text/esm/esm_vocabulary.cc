@@ -53,6 +53,10 @@ absl::StatusOr<std::vector<std::string>> ReadTokens(absl::string_view vocabulary
   // Blank lines before the first token would count: they move the ids.
   for (absl::string_view line :
        absl::StrSplit(absl::StripTrailingAsciiWhitespace(vocabulary), '\n')) {
+    if (tokens.size() == kMaxEsmTokens) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("has more than ", kMaxEsmTokens, " tokens, the limit"));
+    }
     line = absl::StripAsciiWhitespace(line);
     const char* problem = line.empty()                ? "is empty"
                           : HasWhitespace(line)       ? "has white space inside"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,10 +24,13 @@ struct EsmTokens {
 // split_special_tokens.
 absl::StatusOr<EsmTokens> ReadEsmTokens(const JsonNode& config, const JsonNode& map);
 
+inline constexpr size_t kMaxEsmTokens = size_t{1} << 16;  // the largest known have 4,107
+
 // The tokenizer.json that does what EsmTokenizer does with a vocab.txt: each of its tokens is found
 // in texts as special ones are, the longest first; between them, each word is an unknown token.
 // `named` are the tokens that the other files name. INVALID_ARGUMENT for a vocabulary that is
-// malformed or lacks a named token; UNIMPLEMENTED for a token that is found as a single word only.
+// malformed, lacks a named token or has more than kMaxEsmTokens; UNIMPLEMENTED for a token that is
+// found as a single word only.
 absl::StatusOr<std::string> EsmTokenizerJson(absl::string_view vocabulary, const EsmTokens& tokens,
                                              const std::vector<Literal>& named);
 

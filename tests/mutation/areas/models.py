@@ -140,10 +140,11 @@ MUTANTS = {
          "2 * config.bias_buckets * config.context_width()"),
         ("values += config.heads * 2 * config.max_positions;", ""),
         ("AddVocabularyHead(folder, *config, *store, options, estimate);", ""),
-        ("stored.converted_bytes + TokenizerBytes(folder) + kLibraryBytes", "stored.converted_bytes + kLibraryBytes"),
+        ("stored.converted_bytes + TokenizersBytes(folder) + kLibraryBytes", "stored.converted_bytes + kLibraryBytes"),
         ("PackedBytes(stored.values, options.dtype) + ModuleBytes(folder)", "PackedBytes(stored.values, options.dtype)"),
         ("kConvertedBytes * FileBytes(path)", "FileBytes(path)"),
-        ('bytes += FileBytes(folder.query->directory + "/tokenizer.json");', ""),
+        ("(of_queries ? «TokenizerBytes(folder.query->directory)» : 0)", "0"),
+        ("«settings->esm.has_value()») return kEsmBytes", "true"),
     ],
     "server/models/model_observer.cc": [
         ("for (const auto& listener : listeners_) listener->OnBatch(sequences, compute);", ""),

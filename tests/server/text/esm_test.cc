@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/text/tokenizer.h"
 #include "tests/support/checkpoint.h"
 
@@ -85,6 +86,18 @@ TEST(EsmTokenizerTest, TokensStandWhereTheyStood) {
   EXPECT_TRUE((*tokenizer)->IsSpecial(6));
   EXPECT_FALSE((*tokenizer)->IsSpecial(4));
   EXPECT_EQ((*tokenizer)->vocab(), 7);
+}
+
+TEST(EsmTokenizerTest, TheNumberOfTokensIsLimited) {
+  std::string vocabulary = kVocabulary;
+  for (int token = 7; token < 65536; ++token) absl::StrAppend(&vocabulary, token, "\n");
+  const auto most = Load({{"vocab.txt", vocabulary}, {"tokenizer_config.json", kConfig}});
+  ASSERT_TRUE(most.ok()) << most.status();
+  EXPECT_EQ((*most)->vocab(), 65536);
+  const absl::Status status =
+      Load({{"vocab.txt", vocabulary + "X"}, {"tokenizer_config.json", kConfig}}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("more than 65536 tokens, the limit"));
 }
 
 TEST(EsmTokenizerTest, RefusesWhatItCannotRead) {

@@ -321,6 +321,19 @@ TEST(MemoryCheckTest, TokenizersCountByTheirFiles) {
   EXPECT_EQ(sentencepiece, 3 * tokenizer) << "it becomes a tokenizer.json first";
 }
 
+TEST(MemoryCheckTest, AVocabularyCountsWhereItIsTheTokenizer) {
+  TempDirectory directory;
+  WriteCheckpoint(directory.path(), kTinyConfig, 1);
+  const auto without = EstimateMemory(directory.path(), {});
+  WriteBytes(directory / "vocab.txt", 1000);
+  const auto of_bert = EstimateMemory(directory.path(), {});
+  WriteFile(directory / "tokenizer_config.json", R"({"tokenizer_class": "EsmTokenizer"})");
+  const auto of_esm = EstimateMemory(directory.path(), {});
+  ASSERT_TRUE(without.ok() && of_bert.ok() && of_esm.ok()) << of_esm.status();
+  EXPECT_EQ(of_bert->load_bytes, without->load_bytes);
+  EXPECT_EQ(of_esm->load_bytes - without->load_bytes, 250 * 1000);
+}
+
 TEST(MemoryCheckTest, ModulesCountByTheirFiles) {
   TempDirectory directory;
   WriteCheckpoint(directory.path(), kTinyConfig, 1);

@@ -176,7 +176,7 @@ absl::StatusOr<TokenizedText> TokenizerPipeline::Tokenize(absl::string_view text
 absl::StatusOr<TokenizedText> TokenizerPipeline::TokenizePair(
     absl::string_view first, absl::string_view second, const TokenizerOptions& options) const {
   if (parts_.sequence.pair.empty()) {
-    return absl::InvalidArgumentError("the model's tokenizer.json has no template for two texts");
+    return absl::InvalidArgumentError("the model's tokenizer has no template for two texts");
   }
   const absl::string_view texts[] = {first, second};
   return Assemble(texts, parts_.sequence.pair, "pair of texts", options);

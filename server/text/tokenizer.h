@@ -71,7 +71,7 @@ class Tokenizer {
                                                  const TokenizerOptions& options) const = 0;
 
   // Two texts as one sequence, a question and a passage: "[CLS] first [SEP] second [SEP]". Errors
-  // as above, and INVALID_ARGUMENT when tokenizer.json has no template for two texts, or when
+  // as above, and INVALID_ARGUMENT when the tokenizer has no template for two texts, or when
   // nothing would be left of the only text that may be cut.
   virtual absl::StatusOr<TokenizedText> TokenizePair(absl::string_view first,
                                                      absl::string_view second,

@@ -100,7 +100,7 @@ std::string AddedTokensJson(const std::vector<std::string>& tokens,
   return json;
 }
 
-// "[CLS] first [SEP] second [SEP]", in ESM's words.
+// "[CLS] first [SEP] second [SEP]", in ESM's words. Without an end there are no pairs.
 std::string TemplateJson(const EsmTokens& tokens, const Ids& ids) {
   const auto token = [&](const char* name) {
     return absl::StrCat(R"({"SpecialToken":{"id":")", name, R"(","type_id":0}})");
@@ -111,14 +111,16 @@ std::string TemplateJson(const EsmTokens& tokens, const Ids& ids) {
   const auto define = [](const char* name, int64_t id) {
     return absl::StrCat("\"", name, R"(":{"ids":[)", id, "]}");
   };
-  const std::string end = tokens.eos.has_value() ? "," + token("eos") : "";
+  const std::string end = tokens.eos.has_value() ? absl::StrCat(",", token("eos")) : "";
   std::string defined = define("cls", ids.find(tokens.cls)->second);
   if (tokens.eos.has_value()) {
     absl::StrAppend(&defined, ",", define("eos", ids.find(*tokens.eos)->second));
   }
   const std::string single = absl::StrCat(token("cls"), ",", text("A"), end);
-  return absl::StrCat(R"({"type":"TemplateProcessing","single":[)", single, R"(],"pair":[)", single,
-                      ",", text("B"), end, R"(],"special_tokens":{)", defined, "}}");
+  const std::string pair =
+      tokens.eos.has_value() ? absl::StrCat(R"("pair":[)", single, ",", text("B"), end, "],") : "";
+  return absl::StrCat(R"({"type":"TemplateProcessing","single":[)", single, "],", pair,
+                      R"("special_tokens":{)", defined, "}}");
 }
 
 }  // namespace

@@ -71,6 +71,15 @@ TEST(EsmTokenizerTest, CountsWhereTheClassIsItsOwn) {
   EXPECT_TRUE(Load(both).ok()) << "transformers does not read tokenizer.json";
 }
 
+TEST(EsmTokenizerTest, WithoutAnEndThereAreNoPairs) {
+  const std::string endless = R"({"tokenizer_class": "EsmTokenizer", "eos_token": null})";
+  const auto tokenizer = Load({{"vocab.txt", kVocabulary}, {"tokenizer_config.json", endless}});
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const absl::Status status = (*tokenizer)->TokenizePair("L", "A", {.max_tokens = 9}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(status.message(), "the model's tokenizer has no template for two texts");
+}
+
 TEST(EsmTokenizerTest, TokensStandWhereTheyStood) {
   const auto tokenizer = Load({{"vocab.txt", kVocabulary}, {"tokenizer_config.json", kConfig}});
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();

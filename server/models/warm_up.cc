@@ -91,7 +91,8 @@ absl::Status CheckFinite(const Outputs& outputs) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      "the last states of token 0 are not finite: the weights overflow this number format");
+      "the last states of token 0 are not finite: the weights overflow this number format, or are "
+      "not finite");
 }
 
 absl::StatusOr<CostModel::Sample> Measure(Session& session, const Lens& lens) {

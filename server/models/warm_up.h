@@ -20,7 +20,8 @@ namespace attendant {
 absl::Status RunZeros(Session& session, std::span<const int64_t> lens);
 
 // Runs the smallest batch, and a full one of sequences of `max_sequence_tokens`.
-// FAILED_PRECONDITION where the states of the smallest are not finite: those of no text would be.
+// FAILED_PRECONDITION where the states of the smallest, a sequence of token 0 alone, are not
+// finite: weights that spoil these spoil most texts. Others may overflow with other tokens only.
 absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_sequence_tokens);
 
 // Fits the session's times for batches of mixed lengths, of short and of long sequences, from one

@@ -86,6 +86,9 @@ TEST(FiniteStatesTest, StatesThatAreNotFiniteAreRefused) {
     OneStateSession session(value);
     const absl::Status status = WarmUp(session, limits, 8);
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_EQ(status.message(),
+              "the last states of token 0 are not finite: the weights overflow this number format, "
+              "or are not finite");
   }
 }
 

@@ -110,11 +110,9 @@ constexpr int64_t kMaxOutputs = 1 << 16;
 }  // namespace
 
 absl::string_view ModuleClass(absl::string_view type) {
-  for (const absl::string_view package :
-       {"sentence_transformers.", "pylate.", "custom_st.Transformer"}) {
-    if (absl::StartsWith(type, package)) return type.substr(type.rfind('.') + 1);
-  }
-  return type;
+  const bool known = absl::StartsWith(type, "sentence_transformers.") ||
+                     absl::StartsWith(type, "pylate.") || type == "custom_st.Transformer";
+  return known ? type.substr(type.rfind('.') + 1) : type;
 }
 
 absl::StatusOr<bool> IsModule(const JsonNode& modules, size_t index, absl::string_view name) {

@@ -15,8 +15,9 @@ namespace attendant {
 class JsonNode;
 
 // The class of a module, by its Python type: the last word of one of sentence-transformers or
-// PyLate, which have moved their classes from version to version, or of Jina v3's own Transformer.
-// Other code may compute anything: its type is the class.
+// PyLate, which have moved their classes from version to version. "custom_st.Transformer", of Jina
+// v3's folder, is taken for a Transformer in any folder: a module that only runs the encoder. Other
+// code may compute anything: its type is the class.
 absl::string_view ModuleClass(absl::string_view type);
 
 // Of modules.json.

@@ -43,7 +43,7 @@ absl::Status ReadRotary(const JsonNode& json, EncoderConfig& config) {
   ATTENDANT_RETURN_IF_ERROR(json.Read("model_type", type));
   if (json.Has("rope_parameters") || (type == kTransformersType && !json.Has("auto_map"))) {
     config.rotary.base = 160000;
-    return ReadRopeParameters(json, config.rotary);
+    return ReadRopeParameters(json, config);
   }
   ATTENDANT_RETURN_IF_ERROR(json.Read("rope_theta", config.rotary.base));
   if (!json.Has("rope_scaling")) return absl::OkStatus();

@@ -28,7 +28,7 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   if (has_code) {
     ATTENDANT_RETURN_IF_ERROR(json.Read("rotary_emb_base", config.encoder.rotary.base));
   }
-  ATTENDANT_RETURN_IF_ERROR(ReadRopeParameters(json, config.encoder.rotary));
+  ATTENDANT_RETURN_IF_ERROR(ReadRopeParameters(json, config.encoder));
   ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, config.encoder));
   return config;
 }

@@ -29,7 +29,7 @@ absl::Status ReadEncoder(const JsonNode& json, EncoderConfig& config) {
   ATTENDANT_ASSIGN_OR_RETURN(config, ReadBertFields(json, {.default_activation = "silu"}));
   config.gated_ffn = true;
   config.rotary.base = kDefaultBase;
-  ATTENDANT_RETURN_IF_ERROR(ReadRopeParameters(json, config.rotary));
+  ATTENDANT_RETURN_IF_ERROR(ReadRopeParameters(json, config));
   int64_t head_dim = config.head_dim();
   ATTENDANT_RETURN_IF_ERROR(json.Read("head_dim", head_dim));
   if (head_dim == config.head_dim()) return absl::OkStatus();

@@ -21,21 +21,24 @@ bool IsLayerType(absl::string_view type) {
   return type == "full_attention" || type == "sliding_attention";
 }
 
-absl::Status ReadLongWaves(const JsonNode& parameters, LongWaves& waves) {
+absl::Status ReadLongWaves(const JsonNode& parameters, int64_t positions, LongWaves& waves) {
   ATTENDANT_RETURN_IF_ERROR(parameters.Require("factor", waves.factor));
   ATTENDANT_RETURN_IF_ERROR(parameters.Require("low_freq_factor", waves.low));
   ATTENDANT_RETURN_IF_ERROR(parameters.Require("high_freq_factor", waves.high));
-  return parameters.Require("original_max_position_embeddings", waves.trained_positions);
+  waves.trained_positions = positions;
+  return parameters.Read("original_max_position_embeddings", waves.trained_positions);
 }
 
-}  // namespace
-
-absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary) {
+// Reads an object of transformers 5: `rope_theta`, the base; where it is absent, the base stays as
+// it is. Its `rope_type` (else `type`, the older name) is "default", or "llama3" with the fields of
+// long waves, whose model has so many `positions`. UNIMPLEMENTED for another one, and for heads
+// that turn in part.
+absl::Status ReadRopeFields(const JsonNode& parameters, int64_t positions, Rotary& rotary) {
   const char* const field = parameters.Has("rope_type") ? "rope_type" : "type";
   std::string type = "default";
   ATTENDANT_RETURN_IF_ERROR(parameters.Read(field, type));
   if (type == "llama3") {
-    ATTENDANT_RETURN_IF_ERROR(ReadLongWaves(parameters, rotary.long_waves));
+    ATTENDANT_RETURN_IF_ERROR(ReadLongWaves(parameters, positions, rotary.long_waves));
   } else if (type != "default") {
     return Unsupported(parameters, field, Quoted(type), "default, llama3");
   }
@@ -45,14 +48,17 @@ absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary) {
   return parameters.Read("rope_theta", rotary.base);
 }
 
-absl::Status ReadRopeParameters(const JsonNode& json, Rotary& rotary) {
+}  // namespace
+
+absl::Status ReadRopeParameters(const JsonNode& json, EncoderConfig& config) {
+  Rotary& rotary = config.rotary;
   ATTENDANT_RETURN_IF_ERROR(json.Read("rope_theta", rotary.base));
   for (const char* field : {"rope_scaling", "rope_parameters"}) {
     if (!json.Has(field)) continue;
     ATTENDANT_ASSIGN_OR_RETURN(const JsonNode parameters, json.Field(field));
     ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> names, parameters.FieldNames());
     if (names.empty()) continue;
-    ATTENDANT_RETURN_IF_ERROR(ReadRopeFields(parameters, rotary));
+    ATTENDANT_RETURN_IF_ERROR(ReadRopeFields(parameters, config.max_positions, rotary));
     break;
   }
   if (rotary.long_waves.factor == 1) return absl::OkStatus();
@@ -85,7 +91,7 @@ absl::Status ReadRopeOfLayerTypes(const JsonNode& json, EncoderConfig& config) {
     }
     Rotary& rotary = type == "full_attention" ? config.rotary : config.local_rotary;
     ATTENDANT_ASSIGN_OR_RETURN(const JsonNode of_type, parameters.Field(type));
-    ATTENDANT_RETURN_IF_ERROR(ReadRopeFields(of_type, rotary));
+    ATTENDANT_RETURN_IF_ERROR(ReadRopeFields(of_type, config.max_positions, rotary));
   }
   return absl::OkStatus();
 }

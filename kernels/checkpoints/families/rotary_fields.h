@@ -8,16 +8,12 @@ namespace attendant {
 
 class JsonNode;
 
-// Reads an object of transformers 5: `rope_theta`, the base; where it is absent, the base stays as
-// it is. Its `rope_type` (else `type`, the older name) is "default", or "llama3" with the fields of
-// long waves. UNIMPLEMENTED for another one, and for heads that turn in part.
-absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary);
-
-// Reads the config's `rope_scaling`, its older name, or else its `rope_parameters`: the first that
-// is not empty. The base, where they have none, is its own `rope_theta`, if it has one; that of
-// long waves goes before theirs is `original_max_position_embeddings`. UNIMPLEMENTED as
-// ReadRopeFields.
-absl::Status ReadRopeParameters(const JsonNode& json, Rotary& rotary);
+// Reads into `config.rotary` the config's `rope_scaling`, its older name, or else its
+// `rope_parameters`: the first that is not empty. The base, where they have none, is its own
+// `rope_theta`, if it has one, else it stays. The positions of long waves are its own
+// `original_max_position_embeddings`, else theirs, else `config.max_positions`. UNIMPLEMENTED for
+// another `rope_type` (else `type`) than "default" and "llama3", and for heads that turn in part.
+absl::Status ReadRopeParameters(const JsonNode& json, EncoderConfig& config);
 
 // Reads transformers 5's list `layer_types`, one for each layer: "full_attention", or
 // "sliding_attention" of local layers. INVALID_ARGUMENT where it is not as long as there are

@@ -22,7 +22,7 @@ void SetLlamaBlock(EncoderConfig& config) {
 absl::Status ReadLlamaRotary(const JsonNode& json, EncoderConfig& config) {
   config.positions = Positions::kRotary;
   config.rotary.base = 10000;
-  return ReadRopeParameters(json, config.rotary);
+  return ReadRopeParameters(json, config);
 }
 
 absl::Status ReadLlamaBiases(const JsonNode& json, FamilyConfig& config) {

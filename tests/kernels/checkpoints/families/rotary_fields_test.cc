@@ -110,6 +110,26 @@ TEST(RotaryFieldsTest, ThePositionsOfTheTrainingCountOutsideOfTheParameters) {
   }
 }
 
+TEST(RotaryFieldsTest, ThePositionsOfTheTrainingMayBeLeftOut) {
+  constexpr char kWaves[] =
+      R"({"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0})";
+  for (const char* type : kOneBase) {
+    const auto outside = Read(Config(
+        type,
+        absl::StrCat(R"(, "original_max_position_embeddings": 8, "rope_parameters": )", kWaves)));
+    ASSERT_TRUE(outside.ok()) << type << outside.status();
+    EXPECT_EQ(outside->encoder.rotary.long_waves.trained_positions, 8) << type;
+    const auto nowhere = Read(Config(type, absl::StrCat(R"(, "rope_parameters": )", kWaves)));
+    ASSERT_TRUE(nowhere.ok()) << type << nowhere.status();
+    EXPECT_EQ(nowhere->encoder.rotary.long_waves.trained_positions, nowhere->encoder.max_positions)
+        << type;
+  }
+  const auto local = Read(Config(
+      "gemma3_text", absl::StrCat(R"(, "rope_parameters": {"sliding_attention": )", kWaves, "}")));
+  ASSERT_TRUE(local.ok()) << local.status();
+  EXPECT_EQ(local->encoder.local_rotary.long_waves.trained_positions, local->encoder.max_positions);
+}
+
 TEST(RotaryFieldsTest, LongWavesThatMakeNoSenseAreRefused) {
   for (const char* waves : {R"("factor": 0.5, "low_freq_factor": 1, "high_freq_factor": 4,
            "original_max_position_embeddings": 8)",

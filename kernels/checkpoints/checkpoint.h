@@ -37,12 +37,12 @@ struct Checkpoint {
 // expected and the found value, for contradictions; UNIMPLEMENTED for another architecture.
 absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& directory,
                                           absl::string_view adapter = {});
+// The same when `config`, the folder's config.json, has been read already.
+absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& config, const std::string& directory,
+                                          absl::string_view adapter = {});
 // The config alone.
 absl::StatusOr<EncoderConfig> ReadEncoderConfig(const std::string& directory);
 // The bytes of weights that a load puts into another order, and so holds twice.
 absl::StatusOr<int64_t> CountReorderedBytes(const std::string& directory);
-// The same when `config`, the folder's config.json, has been read already.
-absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& config, const std::string& directory,
-                                          absl::string_view adapter = {});
 
 }  // namespace attendant

@@ -60,7 +60,7 @@ absl::Status CheckLongWaves(const char* name, const LongWaves& waves) {
                    "above 0 and rising, the positions above 0"));
 }
 
-// That there is one for each pair, and none turns by more than all others may.
+// That there is one for each pair. A rate is from 0 to 1.
 absl::Status CheckRates(const char* name, const std::vector<float>& rates, int64_t head_dim) {
   if (rates.empty()) return absl::OkStatus();
   if (static_cast<int64_t>(rates.size()) != head_dim / 2) {

@@ -270,23 +270,34 @@ TEST(GoldenCheckpoint, TinyModelsLoadAndMatchTheirCases) {
   }
 }
 
-TEST(GoldenCheckpoint, ABiasThatTheConfigDeniesIsRefusedUnderEitherName) {
-  const std::string golden = GoldenDirectory("tiny_modernbert");
+// Loads a golden model with one more tensor, a vector of zeros.
+absl::Status LoadWithBias(const char* model, const char* name, size_t values) {
+  const std::string golden = GoldenDirectory(model);
   const std::string file = *ReadTextFile(golden + "/model.safetensors", 1 << 20);
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, file.data(), sizeof(header_bytes));
   const std::string header = file.substr(sizeof(header_bytes), header_bytes);
   const std::string data = file.substr(sizeof(header_bytes) + header_bytes);
-  const std::string bias(36 * sizeof(float), '\0');
-  for (const char* name : {"model.final_norm.bias", "model.final_norm.beta"}) {
-    const TempDirectory directory;
-    WriteFile(directory / "config.json", *ReadTextFile(golden + "/config.json", 1 << 20));
-    const std::string entry =
-        absl::StrCat("{\"", name, R"(":{"dtype":"F32","shape":[36],"data_offsets":[)", data.size(),
-                     ",", data.size() + bias.size(), "]},");
-    WriteFile(directory / "model.safetensors",
-              SafetensorsBytes(entry + header.substr(1), data + bias));
-    EXPECT_THAT(LoadCheckpoint(directory.path()).status().ToString(),
+  const std::string bias(values * sizeof(float), '\0');
+  const TempDirectory directory;
+  WriteFile(directory / "config.json", *ReadTextFile(golden + "/config.json", 1 << 20));
+  const std::string entry =
+      absl::StrCat("{\"", name, R"(":{"dtype":"F32","shape":[)", values, R"(],"data_offsets":[)",
+                   data.size(), ",", data.size() + bias.size(), "]},");
+  WriteFile(directory / "model.safetensors",
+            SafetensorsBytes(entry + header.substr(1), data + bias));
+  return LoadCheckpoint(directory.path()).status();
+}
+
+TEST(GoldenCheckpoint, ABiasThatTheConfigDeniesIsRefusedUnderEveryName) {
+  const struct {
+    const char *model, *name;
+    size_t values;
+  } cases[] = {{"tiny_modernbert", "model.final_norm.bias", 36},
+               {"tiny_modernbert", "model.final_norm.beta", 36},
+               {"tiny_neobert", "model.transformer_encoder.0.qkv.bias", 96}};
+  for (const auto& [model, name, values] : cases) {
+    EXPECT_THAT(LoadWithBias(model, name, values).ToString(),
                 HasSubstr(absl::StrCat("tensor `", name, "` is there, the config says")));
   }
 }

@@ -88,9 +88,9 @@ TEST(ColbertHeadTest, SeveralDenseModulesAreOneLayer) {
   ColbertFolder folder;
   WriteFile(folder.directory / "modules.json",
             R"([{"type": "sentence_transformers.Transformer"},
-      {"type": "sentence_transformers.Dense", "path": "1"},
+                {"type": "sentence_transformers.Dense", "path": "1"},
                 {"type": "sentence_transformers.Dense", "path": "2"},
-      {"type": "sentence_transformers.MultiVectorMask", "path": "3"},
+                {"type": "sentence_transformers.MultiVectorMask", "path": "3"},
                 {"type": "sentence_transformers.Normalize", "path": "4"}])");
   for (const char* name : {"1", "2", "4"}) {
     std::filesystem::create_directories(folder.directory / name);
@@ -125,7 +125,7 @@ TEST(ColbertHeadTest, SeveralDenseModulesAreOneLayer) {
   EXPECT_THAT(std::string(folder.Load("{}", Others()).message()), HasSubstr("module_input_name"));
   WriteFile(folder.directory / "modules.json",
             R"([{"type": "sentence_transformers.Transformer"},
-      {"type": "sentence_transformers.Dense", "path": "1"},
+                {"type": "sentence_transformers.Dense", "path": "1"},
                 {"type": "sentence_transformers.MultiVectorMask", "path": "3"}])");
   EXPECT_THAT(std::string(folder.Load("{}", Others()).message()), HasSubstr("with a Normalize"));
 }
@@ -146,7 +146,7 @@ TEST(ColbertHeadTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(std::string(folder.Load("{}", Others()).message()), HasSubstr("`residual.weight`"));
   WriteFile(folder.directory / "modules.json",
             R"([{"type": "sentence_transformers.Transformer"},
-      {"type": "sentence_transformers.Dense", "path": "../1_Dense"}])");
+                {"type": "sentence_transformers.Dense", "path": "../1_Dense"}])");
   EXPECT_THAT(std::string(folder.Load("{}", Others()).message()), HasSubstr("'../1_Dense'"));
 }
 
@@ -157,9 +157,9 @@ TEST(ColbertHeadTest, OtherChainsAreNotColberts) {
   EXPECT_TRUE(*is_colbert(kPyLateModules));
   EXPECT_FALSE(*is_colbert("[]"));
   EXPECT_FALSE(*is_colbert(R"([{"type": "sentence_transformers.Transformer"},
-      {"type": "sentence_transformers.Pooling"}])"));
+                               {"type": "sentence_transformers.Pooling"}])"));
   const std::string dense = R"([{"type": "sentence_transformers.Transformer"},
-      {"type": "sentence_transformers.Dense"})";
+                                {"type": "sentence_transformers.Dense"})";
   const std::string mask = R"(, {"type": "sentence_transformers.MultiVectorMask"})";
   const std::string normalize = R"(, {"type": "sentence_transformers.Normalize"})";
   EXPECT_TRUE(*is_colbert(dense + R"(, {"type": "pylate.models.Dense.Dense"}])"));

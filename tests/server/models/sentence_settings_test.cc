@@ -26,11 +26,12 @@ using Files = std::map<std::string, std::string>;
 
 // A chain with one more step, in the folder 2_Next, whose config.json may be absent.
 Files Chain(const std::string& type, const std::string& config = {}) {
-  Files files = {{"modules.json", absl::StrCat(R"([{"type": "sentence_transformers.Transformer"},
-      {"path": "1_Pooling", "type": "sentence_transformers.Pooling"},
-                        {"path": "2_Next", "type": ")",
-                                               type, R"("}])")},
-                 {kPooling, R"({"pooling_mode": "cls"})"}};
+  const std::string modules = absl::StrCat(
+      R"([{"type": "sentence_transformers.Transformer"},
+          {"path": "1_Pooling", "type": "sentence_transformers.Pooling"},
+          {"path": "2_Next", "type": ")",
+      type, R"("}])");
+  Files files = {{"modules.json", modules}, {kPooling, R"({"pooling_mode": "cls"})"}};
   if (!config.empty()) files["2_Next/config.json"] = config;
   return files;
 }
@@ -319,7 +320,7 @@ TEST(SentenceSettingsTest, SaysWhatIsWrong) {
       {{{"modules.json", "[]"}}, kInvalid, "no Pooling step"},
       {{{"modules.json", R"([{"path": ""}])"}}, kInvalid, "type"},
       {{{"modules.json", R"([{"type": "sentence_transformers.Transformer"},
-      {"type": "sentence_transformers.LSTM"}])"}},
+                            {"type": "sentence_transformers.LSTM"}])"}},
        kUnsupported,
        "step 1 is LSTM"},
       {{{"modules.json", R"([{"type": "sentence_transformers.Asym"}])"}},
@@ -344,7 +345,7 @@ TEST(SentenceSettingsTest, SaysWhatIsWrong) {
       {Chain("sentence_transformers.Normalize", R"({"module_input_name": "token_embeddings"})"),
        kUnsupported, "token_embeddings"},
       {{{"modules.json", R"([{"type": "sentence_transformers.Transformer"},
-      {"type": "sentence_transformers.Pooling", "path": "../x"}])"}},
+                            {"type": "sentence_transformers.Pooling", "path": "../x"}])"}},
        kInvalid,
        "leaves the checkpoint's folder"},
       {{{"modules.json", kModules}}, absl::StatusCode::kNotFound, "1_Pooling/config.json"},

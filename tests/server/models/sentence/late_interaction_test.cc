@@ -84,7 +84,7 @@ absl::StatusOr<LateInteraction> ReadMasked(const std::string& mask,
   const TempDirectory directory;
   WriteFile(directory / "modules.json",
             R"([{"type": "sentence_transformers.Transformer", "path": ""},
-      {"type": "sentence_transformers.Dense", "path": "1"},
+                {"type": "sentence_transformers.Dense", "path": "1"},
                 {"type": "sentence_transformers.MultiVectorMask", "path": "2"}])");
   std::filesystem::create_directories(directory / "2");
   WriteFile(directory / "2/config.json", mask);

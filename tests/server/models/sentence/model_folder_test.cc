@@ -122,7 +122,7 @@ TEST(ModelFolderTest, ARouterWithoutItsFileAndAColbertModelInAFolderAreRefused) 
   EXPECT_TRUE(absl::IsNotFound(FindModelFolder(directory.path()).status()));
   WriteFile(directory / "modules.json",
             R"([{"path": "0_T", "type": "sentence_transformers.Transformer"},
-                                            {"path": "1_Dense", "type": "sentence_transformers.Dense"}])");
+                {"path": "1_Dense", "type": "sentence_transformers.Dense"}])");
   EXPECT_TRUE(absl::IsUnimplemented(FindModelFolder(directory.path()).status()));
   WriteFile(directory / "modules.json",
             R"([{"path": "../x", "type": "sentence_transformers.Transformer"}])");

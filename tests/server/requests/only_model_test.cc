@@ -45,7 +45,8 @@ TEST(ModelNeedTest, OneLabelOrVectorsOfTokensRank) {
 }
 
 TEST(MayBeMeantTest, AModelThatIsBeingUnloadedIsNot) {
-  ModelStatus status{.facts = EncoderFacts{.labels = 1}};
+  ModelStatus status;
+  status.facts = EncoderFacts{.labels = 1};
   for (const ModelState state : {ModelState::kLoading, ModelState::kReady, ModelState::kIdle,
                                  ModelState::kFailed, ModelState::kLost, ModelState::kDraining}) {
     status.state = state;
@@ -59,7 +60,9 @@ TEST(MayBeMeantTest, AModelThatIsBeingUnloadedIsNot) {
 }
 
 TEST(MayBeMeantTest, AModelOfUnknownKindIs) {
-  EXPECT_TRUE(MayBeMeant({.state = ModelState::kFailed}, Ranks));
+  ModelStatus status;
+  status.state = ModelState::kFailed;
+  EXPECT_TRUE(MayBeMeant(status, Ranks));
 }
 
 }  // namespace

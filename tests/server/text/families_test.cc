@@ -253,7 +253,7 @@ TEST(FamiliesTest, HostileTextsTakeNoTime) {
     ASSERT_NE(tokenizer, nullptr);
     Ids(*tokenizer, long_word);
     Ids(*tokenizer, std::string(1 << 18, ' '));
-    Ids(*tokenizer, std::string(1 << 18, '\n') + "x");
+    Ids(*tokenizer, absl::StrCat(std::string(1 << 18, '\n'), "x"));
     Ids(*tokenizer, absl::StrReplaceAll(long_word, {{"a", "\xCC\x81"}}));
   }
 }

@@ -383,7 +383,7 @@ TEST_P(VectorKernelsTest, ConvertsExtremeRows) {
     rows().convert(x.data(), std::ssize(x), operand.row());
     for (size_t i = 0; i < x.size(); ++i) {
       EXPECT_NEAR(operand.at(i), x[i], operand.tolerance(x[i])) << x[i];
-      if (dtype() == DType::kBf16) EXPECT_EQ(operand.at(i), FromBf16(ToBf16(x[i])));
+      EXPECT_TRUE(dtype() != DType::kBf16 || operand.at(i) == FromBf16(ToBf16(x[i]))) << x[i];
     }
   }
 }

@@ -316,8 +316,12 @@ TEST(TeiServicesModelTest, AStreamWithoutMemoryIsNoMalformedMessage) {
     stream->WritesDone();
     return stream->Finish().error_code();
   };
+  // Until the holder has its memory: one refusal may be for what the call before it still held.
   const absl::Time limit = absl::Now() + absl::Seconds(30);
-  while (code() != grpc::StatusCode::RESOURCE_EXHAUSTED) ASSERT_LT(absl::Now(), limit);
+  for (int refused = 0; refused < 5;) {
+    refused = code() == grpc::StatusCode::RESOURCE_EXHAUSTED ? refused + 1 : 0;
+    ASSERT_LT(absl::Now(), limit);
+  }
   const std::string rejected = R"(attendant_rejected_total{model="tiny",reason="memory"})";
   const double before = server.Metric(rejected);
   EXPECT_EQ(code(), grpc::StatusCode::RESOURCE_EXHAUSTED);

@@ -234,8 +234,7 @@ class HeatmapCommand : public Command {
       }
       bytes = *std::move(png);
     }
-    const absl::string_view part = bytes;
-    return WriteFile(out_, {&part, 1});
+    return WriteFile(out_, bytes);
   }
 
   // Leaves out the weights that go to a file.

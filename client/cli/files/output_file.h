@@ -9,7 +9,7 @@
 
 namespace attendant::client {
 
-// Files that a command writes after its work. Both functions give FAILED_PRECONDITION with the
+// Files that a command writes after its work. The functions give FAILED_PRECONDITION with the
 // file's name and the system's reason.
 
 // Whether the file can be written, for the start of the work: a mistyped name costs none. The file
@@ -18,5 +18,8 @@ absl::Status CheckWritable(const std::string& path);
 
 // Writes the parts one after another, in place of what the file held.
 absl::Status WriteFile(const std::string& path, std::span<const absl::string_view> parts);
+inline absl::Status WriteFile(const std::string& path, absl::string_view contents) {
+  return WriteFile(path, std::span(&contents, 1));
+}
 
 }  // namespace attendant::client

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "client/cli/files/output_file.h"
 #include "client/load/results/hdr_log.h"
 #include "client/load/results/page.h"
@@ -26,10 +25,6 @@ bool AreOneFile(const std::filesystem::path& one, const std::filesystem::path& o
   }
   return std::filesystem::weakly_canonical(one, none) ==
          std::filesystem::weakly_canonical(other, none);
-}
-
-absl::Status WriteText(const std::string& path, absl::string_view text) {
-  return WriteFile(path, {{text}});
 }
 
 }  // namespace
@@ -59,12 +54,12 @@ std::ostream* LoadOutputs::StartJsonl() {
 
 absl::Status LoadOutputs::Write(const std::vector<LoadResult>& results,
                                 const std::string& summary) {
-  if (!html_.empty()) ATTENDANT_RETURN_IF_ERROR(WriteText(html_, MakePage(results, summary)));
+  if (!html_.empty()) ATTENDANT_RETURN_IF_ERROR(WriteFile(html_, MakePage(results, summary)));
   if (!hlog_.empty() && !results.empty()) {
     const LoadResult& last = results.back();
     std::ostringstream log;
     WriteHdrLog(last.start, last.detail, last.summary.window, log);
-    ATTENDANT_RETURN_IF_ERROR(WriteText(hlog_, log.str()));
+    ATTENDANT_RETURN_IF_ERROR(WriteFile(hlog_, log.str()));
   }
   if (!calls_.is_open()) return absl::OkStatus();
   calls_.close();

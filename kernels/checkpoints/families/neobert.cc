@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// NeoBERT, in code of its own that comes with the checkpoint: pre-norm, RMS norms, rotary
-// positions, a gated ffn, no biases.
+// NeoBERT, in code of its own that comes with the checkpoint: Llama's block, with the norms
+// before its branches, rotary positions and no biases.
 #include <cstdint>
 #include <string>
 
 #include "absl/strings/ascii.h"
 #include "kernels/checkpoints/families/all_families.h"
 #include "kernels/checkpoints/families/bert_fields.h"
+#include "kernels/checkpoints/families/llama/llama_block.h"
 #include "kernels/core/base/int_math.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
@@ -42,13 +43,9 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   ATTENDANT_RETURN_IF_ERROR(CheckOptions(json));
   ATTENDANT_ASSIGN_OR_RETURN(config.encoder, ReadBertFields(json, kFields));
   EncoderConfig& encoder = config.encoder;
+  SetLlamaBlock(encoder);
   encoder.norm_place = NormPlace::kPre;
-  encoder.norm_kind = NormKind::kRms;
-  encoder.embedding_norm = false;
-  encoder.final_norm = true;
-  encoder.biases = Biases::kOptional;
   encoder.activation = Activation::kSilu;
-  encoder.gated_ffn = true;
   encoder.ffn = RoundUp(2 * encoder.ffn / 3, 8);  // three matrices with the weights of two
   encoder.positions = Positions::kRotary;
   config.biases = {

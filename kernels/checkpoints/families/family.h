@@ -13,15 +13,19 @@ namespace attendant {
 
 class JsonNode;
 
+// Which tensors have a stored bias; that of a norm is its beta.
+struct StoredBiases {
+  bool qkv = true, attention_output = true, ffn_up = true, ffn_down = true, norms = true;
+};
+inline constexpr StoredBiases kNoBiases{
+    .qkv = false, .attention_output = false, .ffn_up = false, .ffn_down = false, .norms = false};
+
 // A config.json as the encoder computes it.
 struct FamilyConfig {
   EncoderConfig encoder;  // passes Validate
   // Row of the stored position table that the encoder's position 0 has; the rows before are unused.
   int64_t first_position = 0;
-  // Which have a stored bias; that of a norm is its beta.
-  struct {
-    bool qkv = true, attention_output = true, ffn_up = true, ffn_down = true, norms = true;
-  } biases{};
+  StoredBiases biases{};
   // So many stored layers, each of layers that follow one another: layer i is the one of
   // i * layer_groups / layers. 0: one for each layer.
   int64_t layer_groups = 0;

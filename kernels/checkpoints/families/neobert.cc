@@ -48,8 +48,7 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   encoder.activation = Activation::kSilu;
   encoder.ffn = RoundUp(2 * encoder.ffn / 3, 8);  // three matrices with the weights of two
   encoder.positions = Positions::kRotary;
-  config.biases = {
-      .qkv = false, .attention_output = false, .ffn_up = false, .ffn_down = false, .norms = false};
+  config.biases = kNoBiases;
   config.qkv_by_heads = true;
   ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, encoder));
   return config;

@@ -68,8 +68,7 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   encoder.embedding_norm = false;
   encoder.final_norm = true;
   encoder.biases = Biases::kOptional;
-  config.biases = {
-      .qkv = false, .attention_output = false, .ffn_up = false, .ffn_down = false, .norms = false};
+  config.biases = kNoBiases;
   ATTENDANT_RETURN_IF_ERROR(ReadFfn(json, encoder));
   ATTENDANT_RETURN_IF_ERROR(ReadAttention(json, encoder));
   ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, encoder));

@@ -54,8 +54,7 @@ absl::StatusOr<FamilyConfig> ReadDecoder(const JsonNode& json, const BertFields&
   }
   ATTENDANT_RETURN_IF_ERROR(ReadLlamaRotary(json, encoder));
   ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, encoder));
-  config.biases = {
-      .qkv = false, .attention_output = false, .ffn_up = false, .ffn_down = false, .norms = false};
+  config.biases = kNoBiases;
   return config;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 
 #include "absl/time/clock.h"
 #include "client/cli/command.h"
@@ -7,6 +8,8 @@
 
 namespace attendant::client {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr absl::Duration kPollInterval = absl::Milliseconds(200);
 
@@ -50,11 +53,12 @@ class HealthCommand : public Command {
  private:
   absl::StatusOr<ServingStatus> Check(Client& client) const {
     if (wait_ <= absl::ZeroDuration()) return client.Health(service_);
-    const absl::Time end = absl::Now() + wait_;
+    const Clock::time_point start = Clock::now();
+    const auto left = [&] { return wait_ - absl::FromChrono(Clock::now() - start); };
     while (true) {
       absl::StatusOr<ServingStatus> status =
-          client.Health(service_, std::max(end - absl::Now(), kPollInterval));
-      if (IsServing(status) || end - absl::Now() <= kPollInterval) return status;
+          client.Health(service_, std::max(left(), kPollInterval));
+      if (IsServing(status) || left() <= kPollInterval) return status;
       absl::SleepFor(kPollInterval);
     }
   }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -65,6 +67,12 @@ absl::StatusOr<std::vector<Condition>> ParseAll(
     conditions.push_back(*std::move(condition));
   }
   return conditions;
+}
+
+// They tell files of the same name apart.
+size_t NumBytes(const std::vector<std::string>& texts) {
+  return std::transform_reduce(texts.begin(), texts.end(), size_t{0}, std::plus<>(),
+                               [](const std::string& text) { return text.size(); });
 }
 
 }  // namespace
@@ -331,12 +339,16 @@ std::string LoadSetup::protocol_title() const {
 }
 
 std::string LoadSetup::DescribePayload(bool words) const {
-  if (!replay_file_.empty()) return absl::StrCat("requests of ", replay_file_);
-  const int64_t batch = target_.payload.batch;
+  const PayloadSpec& payload = target_.payload;
+  if (!replay_file_.empty()) {
+    return absl::StrCat(payload.trace.size(), " requests of ", replay_file_);
+  }
+  const int64_t batch = payload.batch;
   return absl::StrCat(batch, batch == 1 ? " sequence" : " sequences", " per request, ",
                       texts_file_.empty()
                           ? absl::StrCat("random ", words ? "words" : "ids", ", lengths ", lengths_)
-                          : absl::StrCat(target_.payload.texts.size(), " texts of ", texts_file_));
+                          : absl::StrCat(payload.texts.size(), " texts of ", texts_file_, ", ",
+                                         NumBytes(payload.texts), " bytes"));
 }
 
 }  // namespace attendant::client

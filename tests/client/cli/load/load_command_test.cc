@@ -86,7 +86,7 @@ TEST_F(LoadCommandTest, LoadsInAnOpenLoop) {
 TEST_F(LoadCommandTest, LoadsTexts) {
   const std::string file = WriteFile("load.txt", "one\ntwo\n\nthree\n");
   EXPECT_EQ(Run({"load", "--texts", file, "--requests=6", "--warmup=0", "--concurrency=1"}), 0);
-  EXPECT_THAT(out_, HasSubstr("3 texts of "));
+  EXPECT_THAT(out_, AllOf(HasSubstr("3 texts of "), HasSubstr("load.txt, 11 bytes")));
   std::multiset<std::string> sent;
   for (const v1::EncodeRequest& request : server_.encode_requests()) {
     sent.insert(request.sequences().sequences(0).text());

@@ -120,6 +120,9 @@ CudaWeights::CudaWeights(const EncoderConfig& config, const EncoderWeights& weig
            .position_embedding = learned ? weights.position_embedding.data() : nullptr,
            .segment_embedding = weights.segment_embedding.data(),
            .embedding_norm = CudaNorm(config.embedding_norm ? weights.embedding_norm : none),
+           .embedding_projection = config.projects_embeddings()
+                                       ? CudaLinear(weights.embedding_projection)
+                                       : AttendantCudaLinear{},
            .layers = layers_.data(),
            .final_norm = CudaNorm(config.final_norm ? weights.final_norm : none),
            .rotary = rotary_.data(),
@@ -145,13 +148,13 @@ AttendantCudaConfig CudaConfig(const EncoderConfig& config) {
           .rms_norm = config.norm_kind == NormKind::kRms ? 1 : 0,
           .gated_ffn = config.gated_ffn ? 1 : 0,
           .causal = config.causal ? 1 : 0,
-          .window = config.window};
+          .window = config.window,
+          .embedding_width = config.projects_embeddings() ? config.embedding_width : 0};
 }
 
 EncoderConfig ComputedByCuda(const EncoderConfig& config) {
   EncoderConfig computed = config;
   computed.input = EncoderInput::kTokens;
-  computed.embedding_width = 0;
   computed.dropped_token = -1;
   if (config.score_bias == ScoreBias::kDisentangled) computed.score_bias = ScoreBias::kNone;
   computed.second_attention_norm = false;

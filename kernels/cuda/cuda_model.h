@@ -43,17 +43,19 @@ typedef struct {
   int32_t gated_ffn;
   int32_t causal;
   int64_t window; /* of local layers: the positions before and after a query that it sees */
+  int64_t embedding_width; /* of the embeddings and their norm; 0: hidden, and no projection */
 } AttendantCudaConfig;
 
-/* context_width is heads * head_dim and key_width kv_heads * head_dim. */
+/* context_width is heads * head_dim, key_width kv_heads * head_dim, and input_width embedding_width
+ * or hidden. */
 typedef struct {
   const float* weight; /* [outputs, inputs] */
   const float* bias;   /* [outputs]; null: zeros */
 } AttendantCudaLinear;
 
 typedef struct {
-  const float* gamma; /* [hidden] */
-  const float* beta;  /* [hidden]; null: zeros */
+  const float* gamma; /* [hidden]; of embeddings [input_width] */
+  const float* beta;  /* likewise; null: zeros */
 } AttendantCudaNorm;
 
 typedef struct {
@@ -73,11 +75,12 @@ typedef struct {
 } AttendantCudaLayer;
 
 typedef struct {
-  const float* token_embedding;     /* [vocab, hidden] */
-  const float* position_embedding;  /* [max_positions, hidden], or null */
-  const float* segment_embedding;   /* [segment_types, hidden] */
-  AttendantCudaNorm embedding_norm; /* gamma null: none, as final_norm */
-  const AttendantCudaLayer* layers; /* [layers] */
+  const float* token_embedding;             /* [vocab, input_width] */
+  const float* position_embedding;          /* [max_positions, input_width], or null */
+  const float* segment_embedding;           /* [segment_types, input_width] */
+  AttendantCudaNorm embedding_norm;         /* gamma null: none, as final_norm */
+  AttendantCudaLinear embedding_projection; /* [hidden, embedding_width], where there is that */
+  const AttendantCudaLayer* layers;         /* [layers] */
   AttendantCudaNorm final_norm;
   /* Null, or [max_positions, head_dim]: cosines and then sines of a position's rotary angles. */
   const float* rotary;

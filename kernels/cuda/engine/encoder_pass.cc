@@ -68,31 +68,46 @@ Status EncoderPass::Issue(const PassSize& size, cudaStream_t stream, PassObserve
   return Pool(run);
 }
 
-// states = norm(token + position + segment), or that is the residual and states go through the
-// first branch's norm.
+// states = norm(token + position + segment), or what a projection makes of them; or that is the
+// residual and states go through the first branch's norm.
 Status EncoderPass::Embed(const Run& run) const {
   const DeviceWeights& weights = model_.weights();
   const AttendantCudaConfig& config = model_.config();
-  const EmbedArgs args{
-      .token_ids = run.at<int32_t>(run.layout.token_ids),
-      .positions = run.positions(),
-      .segment_ids = run.at<int32_t>(run.layout.segment_ids),
-      .token_embedding = weights.token_embedding,
-      .position_embedding = weights.position_embedding,
-      .segment_embedding = weights.segment_embedding,
-      .norm = weights.embedding_norm,
-      .epsilon = config.layer_norm_epsilon,
-      .states = buffers_.states,
-      .quantized = buffers_.quantized,
-      .scales = buffers_.scales,
-      .rms = config.rms_norm != 0,
-      .token_scale = config.embedding_scale > 0 ? config.embedding_scale : 1.0f,
-      .residual = buffers_.residual,
-      .next = NormsBefore(config) ? weights.layers.front().attention_norm : NormWeights{}};
-  ATTENDANT_CUDA_TRY(
-      run.Done(LaunchEmbed(states_, args, run.counts(), run.size.tokens, config.hidden, run.stream),
-               "embedding", ATTENDANT_CUDA_GROUP_EMBED));
+  const bool projects = ProjectsEmbeddings(config);
+  const NormWeights none{};
+  const NormWeights& next = NormsBefore(config) ? weights.layers.front().attention_norm : none;
+  const EmbedArgs args{.token_ids = run.at<int32_t>(run.layout.token_ids),
+                       .positions = run.positions(),
+                       .segment_ids = run.at<int32_t>(run.layout.segment_ids),
+                       .token_embedding = weights.token_embedding,
+                       .position_embedding = weights.position_embedding,
+                       .segment_embedding = weights.segment_embedding,
+                       .norm = weights.embedding_norm,
+                       .epsilon = config.layer_norm_epsilon,
+                       .states = projects ? buffers_.wide : buffers_.states,
+                       .quantized = buffers_.quantized,
+                       .scales = buffers_.scales,
+                       .rms = config.rms_norm != 0,
+                       .token_scale = config.embedding_scale > 0 ? config.embedding_scale : 1.0f,
+                       .residual = projects ? nullptr : buffers_.residual,
+                       .next = projects ? none : next};
+  ATTENDANT_CUDA_TRY(run.Done(
+      LaunchEmbed(states_, args, run.counts(), run.size.tokens, InputWidth(config), run.stream),
+      "embedding", ATTENDANT_CUDA_GROUP_EMBED));
+  if (projects) ATTENDANT_CUDA_TRY(ProjectEmbeddings(run, next));
   return run.observer == nullptr ? Status() : run.observer->AfterLayer(0);
+}
+
+// states = embeddings W + b, or that is the residual and states = next(residual)
+Status EncoderPass::ProjectEmbeddings(const Run& run, const NormWeights& next) const {
+  ATTENDANT_CUDA_TRY(Linear(run, model_.weights().embedding_projection, MatmulKind::kEmbedding));
+  if (buffers_.residual != nullptr) {
+    const auto values = static_cast<size_t>(run.size.tokens * model_.config().hidden);
+    ATTENDANT_CUDA_TRY(
+        Check(cudaMemsetAsync(buffers_.residual, 0, values * sizeof(float), run.stream),
+              "clearing the residual"));
+  }
+  return AddBranch(run, buffers_.update, {}, next);
 }
 
 Status EncoderPass::Layer(const Run& run, int64_t layer) const {
@@ -196,12 +211,11 @@ Status EncoderPass::FeedForward(const Run& run, const DeviceLayer& layer) const 
   return Linear(run, layer, MatmulKind::kFfnDown);
 }
 
-Status EncoderPass::Linear(const Run& run, const DeviceLayer& layer, MatmulKind kind) const {
+Status EncoderPass::Linear(const Run& run, const DeviceLinear& linear, MatmulKind kind) const {
   const auto row_class = static_cast<size_t>(RowClass(run.size.rows));
   ATTENDANT_CUDA_TRY(Multiply(matmul_context_, model_.shape(kind),
-                              OperandsOf(buffers_, model_.dtype(), kind, layer.matmul(kind)),
-                              run.size.rows, algorithms_[row_class][static_cast<size_t>(kind)],
-                              run.stream));
+                              OperandsOf(buffers_, model_.dtype(), kind, linear), run.size.rows,
+                              algorithms_[row_class][static_cast<size_t>(kind)], run.stream));
   return run.Done(cudaSuccess, "", ATTENDANT_CUDA_GROUP_MATMULS);
 }
 

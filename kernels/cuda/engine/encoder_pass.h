@@ -44,11 +44,15 @@ class EncoderPass {
   struct Run;  // of one Issue
 
   Status Embed(const Run& run) const;
+  Status ProjectEmbeddings(const Run& run, const NormWeights& next) const;
   Status Layer(const Run& run, int64_t layer) const;
   Status PlaceHeads(const Run& run, const DeviceLayer& layer) const;
   Status Attend(const Run& run, int64_t layer) const;
   Status FeedForward(const Run& run, const DeviceLayer& layer) const;
-  Status Linear(const Run& run, const DeviceLayer& layer, MatmulKind kind) const;
+  Status Linear(const Run& run, const DeviceLinear& linear, MatmulKind kind) const;
+  Status Linear(const Run& run, const DeviceLayer& layer, MatmulKind kind) const {
+    return Linear(run, layer.matmul(kind), kind);
+  }
   Status Norm(const Run& run, const NormWeights& norm) const;
   Status AddBranch(const Run& run, const std::byte* update, const NormWeights& norm,
                    const NormWeights& next) const;

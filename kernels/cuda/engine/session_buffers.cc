@@ -34,12 +34,14 @@ DeviceBuffers PlaceDeviceBuffers(const Model& model, const SessionSize& size, Ca
   DeviceBuffers buffers{};
   buffers.block = carver.Take<std::byte>(size.block_bytes);
   buffers.states = take_states(config.hidden);
-  buffers.wide = take_states(std::max(QkvWidth(config), FfnInputs(config)));
+  buffers.wide =
+      take_states(std::max({QkvWidth(config), FfnInputs(config), config.embedding_width}));
   buffers.context = take_states(ContextWidth(config));
   buffers.update = take_states(config.hidden);
   if (model.dtype() == DType::kFp8) {
-    buffers.quantized = carver.Take<uint8_t>(
-        size.rows * std::max({config.hidden, ContextWidth(config), config.ffn}));
+    buffers.quantized =
+        carver.Take<uint8_t>(size.rows * std::max({config.hidden, ContextWidth(config), config.ffn,
+                                                   config.embedding_width}));
     buffers.scales = carver.Take<float>(size.rows);
   } else if (config.gated_ffn != 0) {
     buffers.gated = take_states(config.ffn);
@@ -57,9 +59,9 @@ MatmulOperands OperandsOf(const DeviceBuffers& buffers, DType dtype, MatmulKind 
                           const DeviceLinear& linear) {
   const std::byte* const x[kNumMatmulKinds] = {
       buffers.states, buffers.context, buffers.states,
-      buffers.gated != nullptr ? buffers.gated : buffers.wide};
+      buffers.gated != nullptr ? buffers.gated : buffers.wide, buffers.wide};
   std::byte* const out[kNumMatmulKinds] = {buffers.wide, buffers.update, buffers.wide,
-                                           buffers.update};
+                                           buffers.update, buffers.update};
   const auto index = static_cast<size_t>(kind);
   const bool fp8 = dtype == DType::kFp8;
   return {.x = fp8 ? static_cast<const void*>(buffers.quantized) : x[index],

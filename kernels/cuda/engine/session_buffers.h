@@ -25,7 +25,8 @@ inline constexpr int kOutputSlots = 2;
 struct DeviceBuffers {
   std::byte* block;      // [block_bytes]: the batch
   std::byte* states;     // [rows, hidden] in the states' format, as all down to `update`
-  std::byte* wide;       // [rows, qkv_width] q, k and v, later [rows, ffn], or gate and up
+  std::byte* wide;       // [rows, qkv_width] q, k and v, later [rows, ffn], or gate and up; before
+                         // all layers [rows, embedding_width] where that is projected
   std::byte* context;    // [rows, context_width]
   std::byte* update;     // [rows, hidden]
   std::byte* gated;      // [rows, ffn] of a gated network without fp8, else null

@@ -110,6 +110,7 @@ Status ChooseAlgorithms(Model& model, const MatmulContext& context, const Device
   algorithms.resize(static_cast<size_t>(classes));
   for (int i = 0; i < kNumMatmulKinds; ++i) {
     const auto kind = static_cast<MatmulKind>(i);
+    if (!model.has(kind)) continue;
     if (!HasAll(table, kind, classes)) {
       MatmulProbe probe(model, context, buffers, rows, stream);
       ATTENDANT_CUDA_TRY(TuneKind(probe, kind, classes, table));

@@ -9,7 +9,8 @@
 
 namespace attendant::cuda {
 
-// The algorithm of each matmul, by class of rows (batch_layout.h): [class][MatmulKind].
+// The algorithm of each matmul that the model has, by class of rows (batch_layout.h):
+// [class][MatmulKind].
 using Algorithms = std::vector<std::array<cublasLtMatmulAlgo_t, kNumMatmulKinds>>;
 
 // Chooses the algorithms for up to `rows` rows, by time, among those that give a row the same bits

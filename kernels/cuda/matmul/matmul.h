@@ -13,9 +13,10 @@
 // weight [outputs, inputs]^T + bias).
 namespace attendant::cuda {
 
-// The matmuls of a layer.
-enum class MatmulKind : int { kQkv = 0, kAttentionOutput, kFfnUp, kFfnDown };
-inline constexpr int kNumMatmulKinds = 4;
+// The matmuls of a layer, and then the projection of embeddings.
+enum class MatmulKind : int { kQkv = 0, kAttentionOutput, kFfnUp, kFfnDown, kEmbedding };
+inline constexpr int kNumLayerMatmuls = 4;
+inline constexpr int kNumMatmulKinds = 5;
 
 enum class Epilogue { kBias, kBiasGeluTanh, kBiasRelu };
 

@@ -9,6 +9,13 @@
 // Sizes that follow from a configuration, whose zeros stand for the usual values.
 namespace attendant::cuda {
 
+// Of embeddings, and whether a matmul takes them to hidden.
+inline int64_t InputWidth(const AttendantCudaConfig& config) {
+  return config.embedding_width > 0 ? config.embedding_width : config.hidden;
+}
+inline bool ProjectsEmbeddings(const AttendantCudaConfig& config) {
+  return config.embedding_width > 0;
+}
 inline int64_t HeadDim(const AttendantCudaConfig& config) {
   return config.head_width > 0 ? config.head_width : config.hidden / config.heads;
 }

@@ -54,6 +54,8 @@ MatmulShape Model::shape(MatmulKind kind) const {
       return {.outputs = config_.hidden, .inputs = ContextWidth(config_)};
     case MatmulKind::kFfnDown:
       return {.outputs = config_.hidden, .inputs = config_.ffn};
+    case MatmulKind::kEmbedding:
+      return {.outputs = config_.hidden, .inputs = config_.embedding_width};
     case MatmulKind::kFfnUp:
       break;
   }
@@ -68,14 +70,14 @@ MatmulShape Model::shape(MatmulKind kind) const {
   return {.outputs = FfnInputs(config_), .inputs = config_.hidden, .epilogue = epilogue};
 }
 
-void* Model::PlaceStates(Carver& carver, int64_t rows) const {
-  return carver.Take<std::byte>(rows * config_.hidden * StateBytes(dtype_));
+void* Model::PlaceEmbeddings(Carver& carver, int64_t rows) const {
+  return carver.Take<std::byte>(rows * InputWidth(config_) * StateBytes(dtype_));
 }
 
-NormWeights Model::PlaceNorm(const AttendantCudaNorm& norm, Carver& carver) const {
+NormWeights Model::PlaceNorm(const AttendantCudaNorm& norm, int64_t width, Carver& carver) {
   if (norm.gamma == nullptr) return {};
-  float* gamma = carver.Take<float>(config_.hidden);
-  return {.gamma = gamma, .beta = carver.Take<float>(config_.hidden)};
+  float* gamma = carver.Take<float>(width);
+  return {.gamma = gamma, .beta = carver.Take<float>(width)};
 }
 
 DeviceLinear Model::PlaceLinear(Carver& carver, MatmulKind kind) const {
@@ -90,29 +92,33 @@ DeviceLinear Model::PlaceLinear(Carver& carver, MatmulKind kind) const {
 }
 
 void Model::PlaceLayer(const AttendantCudaLayer& from, Carver& carver, DeviceLayer& layer) const {
-  for (int kind = 0; kind < kNumMatmulKinds; ++kind) {
+  for (int kind = 0; kind < kNumLayerMatmuls; ++kind) {
     layer.matmuls[kind] = PlaceLinear(carver, static_cast<MatmulKind>(kind));
   }
-  layer.attention_norm = PlaceNorm(from.attention_norm, carver);
-  layer.ffn_norm = PlaceNorm(from.ffn_norm, carver);
-  layer.attention_output_norm = PlaceNorm(from.attention_output_norm, carver);
-  layer.ffn_output_norm = PlaceNorm(from.ffn_output_norm, carver);
+  const int64_t hidden = config_.hidden;
+  layer.attention_norm = PlaceNorm(from.attention_norm, hidden, carver);
+  layer.ffn_norm = PlaceNorm(from.ffn_norm, hidden, carver);
+  layer.attention_output_norm = PlaceNorm(from.attention_output_norm, hidden, carver);
+  layer.ffn_output_norm = PlaceNorm(from.ffn_output_norm, hidden, carver);
   layer.query_norm = PlaceFloats(from.query_norm, head_dim(), carver);
   layer.key_norm = PlaceFloats(from.key_norm, head_dim(), carver);
   layer.local = from.local != 0;
 }
 
 void Model::PlaceWeights(const AttendantCudaWeights& from, Carver& carver) {
-  weights_.token_embedding = PlaceStates(carver, config_.vocab);
+  weights_.token_embedding = PlaceEmbeddings(carver, config_.vocab);
   if (from.position_embedding != nullptr) {
-    weights_.position_embedding = PlaceStates(carver, config_.max_positions);
+    weights_.position_embedding = PlaceEmbeddings(carver, config_.max_positions);
   }
-  weights_.segment_embedding = PlaceStates(carver, config_.segment_types);
-  weights_.embedding_norm = PlaceNorm(from.embedding_norm, carver);
+  weights_.segment_embedding = PlaceEmbeddings(carver, config_.segment_types);
+  weights_.embedding_norm = PlaceNorm(from.embedding_norm, InputWidth(config_), carver);
+  if (has(MatmulKind::kEmbedding)) {
+    weights_.embedding_projection = PlaceLinear(carver, MatmulKind::kEmbedding);
+  }
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     PlaceLayer(from.layers[i], carver, weights_.layers[i]);
   }
-  weights_.final_norm = PlaceNorm(from.final_norm, carver);
+  weights_.final_norm = PlaceNorm(from.final_norm, config_.hidden, carver);
   const int64_t angles = config_.max_positions * head_dim();
   weights_.rotary = PlaceFloats(from.rotary, angles, carver);
   weights_.local_rotary = PlaceFloats(from.local_rotary, angles, carver);

@@ -24,7 +24,7 @@ struct DeviceLinear {
 
 struct DeviceLayer {
   // By MatmulKind; kQkv is [qkv_width, hidden], kFfnUp of a gated network has gate and then up.
-  DeviceLinear matmuls[kNumMatmulKinds];
+  DeviceLinear matmuls[kNumLayerMatmuls];
   NormWeights attention_norm{}, ffn_norm{}, attention_output_norm{}, ffn_output_norm{};
   float* query_norm = nullptr;  // [head_dim]
   float* key_norm = nullptr;    // [head_dim]
@@ -35,10 +35,11 @@ struct DeviceLayer {
 
 // A tensor that the encoder lacks is null.
 struct DeviceWeights {
-  void* token_embedding = nullptr;     // [vocab, hidden], in the states' format
-  void* position_embedding = nullptr;  // [max_positions, hidden]
-  void* segment_embedding = nullptr;   // [segment_types, hidden]
+  void* token_embedding = nullptr;     // [vocab, input_width], in the states' format
+  void* position_embedding = nullptr;  // [max_positions, input_width]
+  void* segment_embedding = nullptr;   // [segment_types, input_width]
   NormWeights embedding_norm{};
+  DeviceLinear embedding_projection{};
   std::vector<DeviceLayer> layers;
   NormWeights final_norm{};
   float* rotary = nullptr;             // [max_positions, head_dim], as local_rotary
@@ -63,7 +64,10 @@ class Model {
   const DeviceWeights& weights() const { return weights_; }
   int64_t bytes() const { return bytes_; }
   cublasLtHandle_t cublaslt() const { return cublaslt_.get(); }
-  MatmulShape shape(MatmulKind kind) const;
+  bool has(MatmulKind kind) const {
+    return kind != MatmulKind::kEmbedding || ProjectsEmbeddings(config_);
+  }
+  MatmulShape shape(MatmulKind kind) const;  // of one that it has
   // What a layer's queries see, and how distances between `positions` [tokens] enter.
   AttentionRule rule(int64_t layer) const;
   DistanceRule distances(int64_t layer, const int32_t* positions) const;
@@ -76,11 +80,11 @@ class Model {
   void PlaceWeights(const AttendantCudaWeights& from, Carver& carver);
   void PlaceLayer(const AttendantCudaLayer& from, Carver& carver, DeviceLayer& layer) const;
   DeviceLinear PlaceLinear(Carver& carver, MatmulKind kind) const;
-  NormWeights PlaceNorm(const AttendantCudaNorm& norm, Carver& carver) const;
+  static NormWeights PlaceNorm(const AttendantCudaNorm& norm, int64_t width, Carver& carver);
   static float* PlaceFloats(const float* from, int64_t count, Carver& carver) {
     return from == nullptr ? nullptr : carver.Take<float>(count);
   }
-  void* PlaceStates(Carver& carver, int64_t rows) const;  // [rows, hidden]
+  void* PlaceEmbeddings(Carver& carver, int64_t rows) const;  // [rows, input_width]
 
   int64_t DistancesOfHead() const { return 2 * config_.max_positions - 1; }
 

@@ -28,7 +28,8 @@ Status CheckCounts(const AttendantCudaConfig& config) {
   }
   for (const NamedCount& one :
        {NamedCount{"head_width", config.head_width}, NamedCount{"kv_heads", config.kv_heads},
-        NamedCount{"window", config.window}}) {
+        NamedCount{"window", config.window},
+        NamedCount{"embedding_width", config.embedding_width}}) {
     if (one.count < 0 || one.count > INT32_MAX) {
       return Status::Error(ATTENDANT_CUDA_INVALID_ARGUMENT, "%s is %lld", one.name,
                            static_cast<long long>(one.count));
@@ -93,6 +94,14 @@ Status CheckConfig(const AttendantCudaConfig& config, DType dtype) {
         hidden, static_cast<long long>(config.ffn), static_cast<long long>(multiple),
         DTypeName(dtype), static_cast<long long>(kMaxHidden));
   }
+  if (config.embedding_width % multiple != 0 || config.embedding_width > kMaxHidden) {
+    return Status::Error(ATTENDANT_CUDA_UNIMPLEMENTED,
+                         "embedding_width %lld must be a multiple of %lld on a GPU in %s, at most "
+                         "%lld",
+                         static_cast<long long>(config.embedding_width),
+                         static_cast<long long>(multiple), DTypeName(dtype),
+                         static_cast<long long>(kMaxHidden));
+  }
   if (!HasAttention(StateDType(dtype), HeadDim(config))) {
     return Status::Error(ATTENDANT_CUDA_UNIMPLEMENTED,
                          "attention has no kernel for head_dim %lld in this format",
@@ -111,7 +120,8 @@ Status CheckConfig(const AttendantCudaConfig& config, DType dtype) {
 
 Status CheckTensors(const AttendantCudaConfig& config, const AttendantCudaWeights& weights) {
   bool all = weights.token_embedding != nullptr && weights.segment_embedding != nullptr &&
-             weights.layers != nullptr;
+             weights.layers != nullptr &&
+             (!ProjectsEmbeddings(config) || weights.embedding_projection.weight != nullptr);
   for (int64_t i = 0; all && i < config.layers; ++i) {
     const AttendantCudaLayer& layer = weights.layers[i];
     all = HasAll(config, layer, i == 0) &&

@@ -15,18 +15,11 @@ class ModelUpload {
     const AttendantCudaConfig& config = model_.config();
     const DeviceWeights& to = model_.weights();
     ATTENDANT_CUDA_TRY(upload_.Start());
-    ATTENDANT_CUDA_TRY(States(weights.token_embedding, config.vocab * hidden_, to.token_embedding));
-    if (to.position_embedding != nullptr) {
-      ATTENDANT_CUDA_TRY(States(weights.position_embedding, config.max_positions * hidden_,
-                                to.position_embedding));
-    }
-    ATTENDANT_CUDA_TRY(
-        States(weights.segment_embedding, config.segment_types * hidden_, to.segment_embedding));
-    ATTENDANT_CUDA_TRY(Norm(weights.embedding_norm, to.embedding_norm));
+    ATTENDANT_CUDA_TRY(Embeddings(weights, to));
     for (int64_t i = 0; i < config.layers; ++i) {
       ATTENDANT_CUDA_TRY(Layer(weights.layers[i], to.layers[static_cast<size_t>(i)]));
     }
-    ATTENDANT_CUDA_TRY(Norm(weights.final_norm, to.final_norm));
+    ATTENDANT_CUDA_TRY(Norm(weights.final_norm, hidden_, to.final_norm));
     const int64_t angles = config.max_positions * model_.head_dim();
     ATTENDANT_CUDA_TRY(Floats(weights.rotary, angles, to.rotary));
     ATTENDANT_CUDA_TRY(Floats(weights.local_rotary, angles, to.local_rotary));
@@ -43,9 +36,23 @@ class ModelUpload {
   Status Floats(const float* values, int64_t count, float* to) {
     return to == nullptr ? Status() : upload_.States(DType::kF32, values, count, to);
   }
-  Status Norm(const AttendantCudaNorm& norm, const NormWeights& to) {
-    ATTENDANT_CUDA_TRY(Floats(norm.gamma, hidden_, const_cast<float*>(to.gamma)));
-    return Floats(norm.beta, hidden_, const_cast<float*>(to.beta));
+  Status Norm(const AttendantCudaNorm& norm, int64_t width, const NormWeights& to) {
+    ATTENDANT_CUDA_TRY(Floats(norm.gamma, width, const_cast<float*>(to.gamma)));
+    return Floats(norm.beta, width, const_cast<float*>(to.beta));
+  }
+  Status Embeddings(const AttendantCudaWeights& from, const DeviceWeights& to) {
+    const AttendantCudaConfig& config = model_.config();
+    const int64_t width = InputWidth(config);
+    ATTENDANT_CUDA_TRY(States(from.token_embedding, config.vocab * width, to.token_embedding));
+    if (to.position_embedding != nullptr) {
+      ATTENDANT_CUDA_TRY(
+          States(from.position_embedding, config.max_positions * width, to.position_embedding));
+    }
+    ATTENDANT_CUDA_TRY(
+        States(from.segment_embedding, config.segment_types * width, to.segment_embedding));
+    ATTENDANT_CUDA_TRY(Norm(from.embedding_norm, width, to.embedding_norm));
+    if (!ProjectsEmbeddings(config)) return {};
+    return Linear(from.embedding_projection, 0, hidden_, width, to.embedding_projection);
   }
   // As rows [first, first + outputs) of the device's.
   Status Linear(const AttendantCudaLinear& linear, int64_t first, int64_t outputs, int64_t inputs,
@@ -74,10 +81,10 @@ class ModelUpload {
     if (gate > 0) ATTENDANT_CUDA_TRY(Linear(layer.ffn_gate, 0, gate, hidden_, up));
     ATTENDANT_CUDA_TRY(Linear(layer.ffn_up, gate, ffn, hidden_, up));
     ATTENDANT_CUDA_TRY(Linear(layer.ffn_down, 0, hidden_, ffn, to.matmul(MatmulKind::kFfnDown)));
-    ATTENDANT_CUDA_TRY(Norm(layer.attention_norm, to.attention_norm));
-    ATTENDANT_CUDA_TRY(Norm(layer.ffn_norm, to.ffn_norm));
-    ATTENDANT_CUDA_TRY(Norm(layer.attention_output_norm, to.attention_output_norm));
-    ATTENDANT_CUDA_TRY(Norm(layer.ffn_output_norm, to.ffn_output_norm));
+    ATTENDANT_CUDA_TRY(Norm(layer.attention_norm, hidden_, to.attention_norm));
+    ATTENDANT_CUDA_TRY(Norm(layer.ffn_norm, hidden_, to.ffn_norm));
+    ATTENDANT_CUDA_TRY(Norm(layer.attention_output_norm, hidden_, to.attention_output_norm));
+    ATTENDANT_CUDA_TRY(Norm(layer.ffn_output_norm, hidden_, to.ffn_output_norm));
     ATTENDANT_CUDA_TRY(Floats(layer.query_norm, model_.head_dim(), to.query_norm));
     return Floats(layer.key_norm, model_.head_dim(), to.key_norm);
   }

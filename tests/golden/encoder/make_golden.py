@@ -57,7 +57,7 @@ TINY = {
         family="electra", layers=2, hidden=32, heads=2, ffn=48, vocab=61, segments=2, act="gelu",
         dtype=torch.float32, prefix="electra.", old_names=False, tokenizer="bert_word_piece"),
     "tiny_electra_small": dict(
-        family="electra", layers=2, hidden=32, heads=2, ffn=48, vocab=61, segments=2, act="gelu", embedding=20,
+        family="electra", layers=2, hidden=32, heads=2, ffn=48, vocab=61, segments=2, act="gelu", embedding=24,
         dtype=torch.float32, prefix="electra.", old_names=False, tokenizer="bert_word_piece"),
     # Two groups of two layers each.
     "tiny_albert": dict(

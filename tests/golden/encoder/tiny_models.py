@@ -24,7 +24,7 @@ FAMILIES = [spec["family"] for spec in DECODERS.values()]
 
 def albert(spec, length):
     return transformers.AlbertModel(transformers.AlbertConfig(
-        vocab_size=spec["vocab"], embedding_size=20, hidden_size=spec["hidden"], num_hidden_layers=spec["layers"],
+        vocab_size=spec["vocab"], embedding_size=24, hidden_size=spec["hidden"], num_hidden_layers=spec["layers"],
         num_hidden_groups=2, num_attention_heads=spec["heads"], intermediate_size=spec["ffn"], hidden_act=spec["act"],
         max_position_embeddings=length, type_vocab_size=spec["segments"]), add_pooling_layer=False)
 

@@ -85,7 +85,7 @@ double RelativeError(const std::vector<float>& actual, const std::vector<float>&
 // What a refusal of the CUDA back end names; null where it computes the encoder.
 const char* LackingOnCuda(const EncoderConfig& config, DType dtype) {
   if (config.score_bias == ScoreBias::kDisentangled) return "score_bias";
-  if (config.projects_embeddings()) return "embedding_width";
+  if (config.embedding_width % 8 != 0) return "embedding_width";
   if (config.query_key_norm == QueryKeyNorm::kWhole) return "query_key_norm";
   if (config.second_attention_norm) return "second_attention_norm";
   if (config.expert_layers.any()) return "expert_layers";

@@ -37,20 +37,23 @@ AttendantCudaConfig SmallConfig() {
 
 RandomEncoder::RandomEncoder(const AttendantCudaConfig& config, uint32_t seed, const Parts& parts)
     : config_(config), parts_(parts), random_(seed) {
-  const int64_t hidden = config.hidden;
-  weights_.token_embedding = Take(config.vocab * hidden, 1.0f);
+  const int64_t width = config.embedding_width > 0 ? config.embedding_width : config.hidden;
+  weights_.token_embedding = Take(config.vocab * width, 1.0f);
   if (parts.learned_positions) {
-    weights_.position_embedding = Take(config.max_positions * hidden, 0.5f);
+    weights_.position_embedding = Take(config.max_positions * width, 0.5f);
   }
-  weights_.segment_embedding = Take(config.segment_types * hidden, 0.2f);
-  if (parts.embedding_norm) weights_.embedding_norm = TakeNorm();
+  weights_.segment_embedding = Take(config.segment_types * width, 0.2f);
+  if (parts.embedding_norm) weights_.embedding_norm = TakeNorm(width);
+  if (config.embedding_width > 0) {
+    weights_.embedding_projection = TakeLinear(config.hidden, width);
+  }
   for (int64_t i = 0; i < config.layers; ++i) {
     AttendantCudaLayer layer = TakeLayer(i == 0);
     layer.local = static_cast<int32_t>(parts.local_layers >> i & 1u);
     layers_.push_back(layer);
   }
   weights_.layers = layers_.data();
-  if (parts.final_norm) weights_.final_norm = TakeNorm();
+  if (parts.final_norm) weights_.final_norm = TakeNorm(config.hidden);
   if (parts.rotary_base > 0) weights_.rotary = TakeAngles(parts.rotary_base);
   if (parts.local_rotary_base > 0) weights_.local_rotary = TakeAngles(parts.local_rotary_base);
   if (parts.score_by_distance) {
@@ -68,14 +71,14 @@ AttendantCudaLayer RandomEncoder::TakeLayer(bool first) {
   layer.key = TakeLinear(keys, hidden);
   layer.value = TakeLinear(keys, hidden);
   layer.attention_output = TakeLinear(hidden, context);
-  if (!first || parts_.first_attention_norm) layer.attention_norm = TakeNorm();
+  if (!first || parts_.first_attention_norm) layer.attention_norm = TakeNorm(hidden);
   if (config_.gated_ffn != 0) layer.ffn_gate = TakeLinear(config_.ffn, hidden);
   layer.ffn_up = TakeLinear(config_.ffn, hidden);
   layer.ffn_down = TakeLinear(hidden, config_.ffn);
-  layer.ffn_norm = TakeNorm();
+  layer.ffn_norm = TakeNorm(hidden);
   if (config_.norm_place == ATTENDANT_CUDA_NORM_BOTH) {
-    layer.attention_output_norm = TakeNorm();
-    layer.ffn_output_norm = TakeNorm();
+    layer.attention_output_norm = TakeNorm(hidden);
+    layer.ffn_output_norm = TakeNorm(hidden);
   }
   if (parts_.query_key_norm) {
     layer.query_norm = Take(head_dim, 0.2f, 1.0f);
@@ -116,9 +119,9 @@ AttendantCudaLinear RandomEncoder::TakeLinear(int64_t outputs, int64_t inputs) {
   return {.weight = weight, .bias = parts_.biases ? Take(outputs, 0.1f) : nullptr};
 }
 
-AttendantCudaNorm RandomEncoder::TakeNorm() {
-  const float* gamma = Take(config_.hidden, 0.2f, 1.0f);
-  return {.gamma = gamma, .beta = parts_.biases ? Take(config_.hidden, 0.1f) : nullptr};
+AttendantCudaNorm RandomEncoder::TakeNorm(int64_t width) {
+  const float* gamma = Take(width, 0.2f, 1.0f);
+  return {.gamma = gamma, .beta = parts_.biases ? Take(width, 0.1f) : nullptr};
 }
 
 void PackedSequences::Append(const AttendantCudaConfig& config, int64_t len, uint32_t seed,

@@ -40,7 +40,7 @@ class RandomEncoder {
  private:
   const float* Take(int64_t count, float spread, float middle = 0);
   AttendantCudaLinear TakeLinear(int64_t outputs, int64_t inputs);
-  AttendantCudaNorm TakeNorm();
+  AttendantCudaNorm TakeNorm(int64_t width);
   AttendantCudaLayer TakeLayer(bool first);
   const float* TakeAngles(double base);
 

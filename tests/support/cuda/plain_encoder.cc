@@ -80,7 +80,7 @@ class PlainEncoder {
     PlainResults results;
     const bool post = config_.norm_place == ATTENDANT_CUDA_NORM_POST;
     const AttendantCudaNorm none{};
-    Rows x = Norm(weights_.embedding_norm, Embed());
+    Rows x = Embed();
     results.states.push_back(x);
     for (int64_t i = 0; i < config_.layers; ++i) {
       const AttendantCudaLayer& layer = weights_.layers[i];
@@ -106,19 +106,22 @@ class PlainEncoder {
   }
 
   Rows Embed() const {
-    const int64_t hidden = config_.hidden;
+    const bool projects = config_.embedding_width > 0;
+    const int64_t width = projects ? config_.embedding_width : config_.hidden;
     const float scale = config_.embedding_scale > 0 ? config_.embedding_scale : 1;
-    Rows states(static_cast<size_t>(view_.tokens * hidden));
+    Rows states(static_cast<size_t>(view_.tokens * width));
     for (int64_t t = 0; t < view_.tokens; ++t) {
-      for (int64_t j = 0; j < hidden; ++j) {
-        float& value = states[static_cast<size_t>(t * hidden + j)];
-        value = weights_.token_embedding[view_.token_ids[t] * hidden + j] * scale +
-                weights_.segment_embedding[view_.segment_ids[t] * hidden + j];
+      for (int64_t j = 0; j < width; ++j) {
+        float& value = states[static_cast<size_t>(t * width + j)];
+        value = weights_.token_embedding[view_.token_ids[t] * width + j] * scale +
+                weights_.segment_embedding[view_.segment_ids[t] * width + j];
         if (weights_.position_embedding == nullptr) continue;
-        value += weights_.position_embedding[view_.positions[t] * hidden + j];
+        value += weights_.position_embedding[view_.positions[t] * width + j];
       }
     }
-    return states;
+    states = Normalize(weights_.embedding_norm, config_.layer_norm_epsilon, config_.rms_norm != 0,
+                       width, std::move(states));
+    return projects ? Linear(states, weights_.embedding_projection, config_.hidden, width) : states;
   }
 
   // Queries or keys [tokens, heads, head_dim] with their norm, turned by their positions.

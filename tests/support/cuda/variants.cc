@@ -134,6 +134,18 @@ std::vector<Variant> ListOthers() {
                  v.holes.gaps = true;
                }),
           With("ColBERT", [](Variant& v) { v.holes.unattended = true; }),
+          With("ALBERT",
+               [](Variant& v) {
+                 v.config.activation = ATTENDANT_CUDA_GELU_TANH;
+                 v.config.embedding_width = 32;
+               }),
+          With("wide raw embeddings, norms before",
+               [](Variant& v) {
+                 NormFirst(v, true);
+                 v.parts.embedding_norm = false;
+                 v.config.embedding_scale = 2;
+                 v.config.embedding_width = 272;  // more than any layer has
+               }),
           With("causal, local, scores by distance, a final norm", [](Variant& v) {
             v.parts.embedding_norm = false;
             v.parts.final_norm = true;

@@ -17,7 +17,9 @@ constexpr uint64_t kForward = 1, kBackward = 2, kForwardAgain = 3, kSplit = 4;
 class MatmulProbeTest : public testing::TestWithParam<DType> {};
 
 void Look(DType dtype) {
-  const cuda_test::RandomEncoder encoder(cuda_test::SmallConfig(), 1);
+  AttendantCudaConfig config = cuda_test::SmallConfig();
+  config.embedding_width = 32;  // so that there are all kinds
+  const cuda_test::RandomEncoder encoder(config, 1);
   std::unique_ptr<Model> model;
   ASSERT_TRUE(Model::Create(0, encoder.config(), encoder.weights(), dtype, model).ok());
   const SessionSize size =

@@ -32,6 +32,7 @@ TEST(CheckConfigTest, NamesWhatMakesNoSense) {
   };
   EXPECT_EQ(refusal([](auto& c) { c.layers = 0; }), "layers is 0");
   EXPECT_EQ(refusal([](auto& c) { c.window = -1; }), "window is -1");
+  EXPECT_EQ(refusal([](auto& c) { c.embedding_width = -1; }), "embedding_width is -1");
   EXPECT_EQ(refusal([](auto& c) { c.head_width = int64_t{1} << 40; }),
             "head_width is 1099511627776");
   for (const std::string& message :
@@ -47,6 +48,10 @@ TEST(CheckConfigTest, NamesWhatThereIsNoKernelFor) {
   };
   EXPECT_EQ(refusal(DType::kBf16, [](auto& c) { c.head_width = 264; }),
             "attention has no kernel for head_dim 264 in this format");
+  EXPECT_EQ(refusal(DType::kBf16, [](auto& c) { c.embedding_width = 20; }),
+            "embedding_width 20 must be a multiple of 8 on a GPU in bf16, at most 8192");
+  EXPECT_EQ(refusal(DType::kFp8, [](auto& c) { c.embedding_width = 8208; }),
+            "embedding_width 8208 must be a multiple of 16 on a GPU in fp8, at most 8192");
   EXPECT_EQ(refusal(DType::kFp8,
                     [](auto& c) {
                       c.head_width = 8;
@@ -84,6 +89,8 @@ TEST(CheckTensorsTest, WhatTheConfigurationAsksForMustBeThere) {
               refused_if(variant.parts.query_key_norm));
     EXPECT_EQ(code([](auto&, auto& l) { l.ffn_output_norm.gamma = nullptr; }),
               refused_if(variant.config.norm_place == ATTENDANT_CUDA_NORM_BOTH));
+    EXPECT_EQ(code([](auto& w, auto&) { w.embedding_projection.weight = nullptr; }),
+              refused_if(variant.config.embedding_width > 0));
     EXPECT_EQ(code([](auto& w, auto&) { w.local_rotary = nullptr; }),
               refused_if(variant.parts.local_rotary_base > 0));
   }

@@ -66,7 +66,8 @@ AttendantCudaNorm CudaNorm(const LayerNormWeights& norm) {
 // Tensors that the configuration has no use for stay behind.
 AttendantCudaLayer CudaLayer(const EncoderConfig& config, const EncoderLayerWeights& layer,
                              int64_t index) {
-  const bool outputs = config.norms_outputs(), heads = config.query_key_norm == QueryKeyNorm::kHead;
+  const bool heads = config.query_key_norm == QueryKeyNorm::kHead;
+  const bool whole = config.query_key_norm == QueryKeyNorm::kWhole;
   const LayerNormWeights none{};
   return {.query = CudaLinear(layer.query),
           .key = CudaLinear(layer.key),
@@ -78,10 +79,13 @@ AttendantCudaLayer CudaLayer(const EncoderConfig& config, const EncoderLayerWeig
           .ffn_up = CudaLinear(layer.ffn_up),
           .ffn_down = CudaLinear(layer.ffn_down),
           .ffn_norm = CudaNorm(layer.ffn_norm),
-          .attention_output_norm = CudaNorm(outputs ? layer.attention_output_norm : none),
-          .ffn_output_norm = CudaNorm(outputs ? layer.ffn_output_norm : none),
+          .attention_output_norm =
+              CudaNorm(config.norms_attention_output() ? layer.attention_output_norm : none),
+          .ffn_output_norm = CudaNorm(config.norms_outputs() ? layer.ffn_output_norm : none),
           .query_norm = heads ? layer.query_norm.gamma.data() : nullptr,
           .key_norm = heads ? layer.key_norm.gamma.data() : nullptr,
+          .whole_query_norm = CudaNorm(whole ? layer.query_norm : none),
+          .whole_key_norm = CudaNorm(whole ? layer.key_norm : none),
           .local = config.is_local(index) ? 1 : 0};
 }
 
@@ -157,8 +161,6 @@ EncoderConfig ComputedByCuda(const EncoderConfig& config) {
   computed.input = EncoderInput::kTokens;
   computed.dropped_token = -1;
   if (config.score_bias == ScoreBias::kDisentangled) computed.score_bias = ScoreBias::kNone;
-  computed.second_attention_norm = false;
-  if (config.query_key_norm == QueryKeyNorm::kWhole) computed.query_key_norm = QueryKeyNorm::kNone;
   computed.experts = computed.experts_per_token = 0;
   computed.expert_layers.reset();
   return computed;

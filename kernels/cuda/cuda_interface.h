@@ -18,7 +18,7 @@
  *
  * Change it only together with ATTENDANT_CUDA_INTERFACE_VERSION: a library of another version is
  * refused. */
-#define ATTENDANT_CUDA_INTERFACE_VERSION 4u
+#define ATTENDANT_CUDA_INTERFACE_VERSION 5u
 
 #ifdef __cplusplus
 extern "C" {

@@ -68,9 +68,15 @@ typedef struct {
   AttendantCudaLinear ffn_up;   /* [ffn, hidden] */
   AttendantCudaLinear ffn_down; /* [hidden, ffn] */
   AttendantCudaNorm ffn_norm;
-  AttendantCudaNorm attention_output_norm, ffn_output_norm; /* of NORM_BOTH alone */
+  /* Of NORM_BOTH; of NORM_POST, where gamma is not null, a second norm behind attention: states =
+   * attention_norm(states + attention_output_norm(states + branch)). */
+  AttendantCudaNorm attention_output_norm;
+  AttendantCudaNorm ffn_output_norm; /* of NORM_BOTH alone */
   const float* query_norm; /* [head_dim], the gamma of an RMS norm of each head; both or none */
   const float* key_norm;
+  /* Norms of all heads together: [context_width] and [key_width]. Gamma null: none; both or none.
+   */
+  AttendantCudaNorm whole_query_norm, whole_key_norm;
   int32_t local; /* 0 or 1: a query sees the keys of its window alone */
 } AttendantCudaLayer;
 

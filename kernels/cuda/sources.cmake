@@ -4,7 +4,8 @@
 # The device code behind kernels/kernels.h and kernels/attention_kernels.h: nvcc, or the emulated device.
 set(attendant_cuda_kernel_sources
   kernels/activation_kernel.cu kernels/attention_kernels.cc kernels/attention_weights_kernel.cu kernels/norm_kernel.cu
-  kernels/place_kernel.cu kernels/pool_kernel.cu kernels/simt_attention_kernel.cu kernels/tensor_attention_kernel.cu)
+  kernels/place_kernel.cu kernels/pool_kernel.cu kernels/simt_attention_kernel.cu kernels/tensor_attention_kernel.cu
+  kernels/whole_norm_kernel.cu)
 
 # Everything between the C interface and the device code: host code, on the CUDA runtime or the emulated one.
 set(attendant_cuda_engine_sources

@@ -115,14 +115,15 @@ Status EncoderPass::Layer(const Run& run, int64_t layer) const {
   const DeviceLayer& weights = model_.weights().layers[static_cast<size_t>(layer)];
   const bool last = layer + 1 == model_.config().layers;
   ATTENDANT_CUDA_TRY(Linear(run, weights, MatmulKind::kQkv));
+  ATTENDANT_CUDA_TRY(NormWhole(run, weights));
   ATTENDANT_CUDA_TRY(PlaceHeads(run, weights));
   if (run.observer != nullptr) ATTENDANT_CUDA_TRY(run.observer->AfterQkv(layer));
   ATTENDANT_CUDA_TRY(Attend(run, layer));
   ATTENDANT_CUDA_TRY(Linear(run, weights, MatmulKind::kAttentionOutput));
   if (!NormsBefore(model_.config())) {
-    ATTENDANT_CUDA_TRY(Norm(run, weights.attention_norm));
+    ATTENDANT_CUDA_TRY(Norm(run, weights.attention_output_norm, weights.attention_norm));
     ATTENDANT_CUDA_TRY(FeedForward(run, weights));
-    ATTENDANT_CUDA_TRY(Norm(run, weights.ffn_norm));
+    ATTENDANT_CUDA_TRY(Norm(run, {}, weights.ffn_norm));
     if (last && model_.weights().final_norm.gamma != nullptr) {
       ATTENDANT_CUDA_TRY(AddBranch(run, buffers_.states, {}, model_.weights().final_norm));
     }
@@ -138,7 +139,23 @@ Status EncoderPass::Layer(const Run& run, int64_t layer) const {
   return run.observer == nullptr ? Status() : run.observer->AfterLayer(layer + 1);
 }
 
-// Queries and keys with their norms and rotary positions, where there are such.
+// Queries and keys with norms of all their heads together, where there are such.
+Status EncoderPass::NormWhole(const Run& run, const DeviceLayer& layer) const {
+  if (layer.whole_query_norm.gamma == nullptr) return {};
+  const AttendantCudaConfig& config = model_.config();
+  const WholeNormArgs args{.qkv = buffers_.wide,
+                           .stride = QkvWidth(config),
+                           .query_width = ContextWidth(config),
+                           .key_width = KeyWidth(config),
+                           .query_norm = layer.whole_query_norm,
+                           .key_norm = layer.whole_key_norm,
+                           .epsilon = config.layer_norm_epsilon,
+                           .rms = config.rms_norm != 0};
+  return run.Done(LaunchWholeNorm(states_, args, run.counts(), run.size.tokens, run.stream),
+                  "a norm of queries", ATTENDANT_CUDA_GROUP_ATTENTION);
+}
+
+// Queries and keys with norms of each head and rotary positions, where there are such.
 Status EncoderPass::PlaceHeads(const Run& run, const DeviceLayer& layer) const {
   const DeviceWeights& weights = model_.weights();
   if (weights.rotary == nullptr && layer.query_norm == nullptr) return {};
@@ -219,8 +236,10 @@ Status EncoderPass::Linear(const Run& run, const DeviceLinear& linear, MatmulKin
   return run.Done(cudaSuccess, "", ATTENDANT_CUDA_GROUP_MATMULS);
 }
 
-// states = norm(states + update)
-Status EncoderPass::Norm(const Run& run, const NormWeights& norm) const {
+// states = norm(states + update), or, with a norm of the branch too, norm(states +
+// branch_norm(states + update))
+Status EncoderPass::Norm(const Run& run, const NormWeights& branch_norm,
+                         const NormWeights& norm) const {
   const ResidualNormArgs args{.update = buffers_.update,
                               .norm = norm,
                               .epsilon = model_.config().layer_norm_epsilon,
@@ -228,9 +247,13 @@ Status EncoderPass::Norm(const Run& run, const NormWeights& norm) const {
                               .quantized = buffers_.quantized,
                               .scales = buffers_.scales,
                               .rms = model_.config().rms_norm != 0};
-  return run.Done(LaunchResidualNorm(states_, args, run.counts(), run.size.tokens,
-                                     model_.config().hidden, run.stream),
-                  "a norm", ATTENDANT_CUDA_GROUP_NORM);
+  const int64_t hidden = model_.config().hidden;
+  return run.Done(
+      branch_norm.gamma == nullptr
+          ? LaunchResidualNorm(states_, args, run.counts(), run.size.tokens, hidden, run.stream)
+          : LaunchSecondNorm(states_, args, branch_norm, run.counts(), run.size.tokens, hidden,
+                             run.stream),
+      "a norm", ATTENDANT_CUDA_GROUP_NORM);
 }
 
 // residual += norm(update), states = next(residual); without a residual, states =

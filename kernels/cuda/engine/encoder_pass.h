@@ -46,6 +46,7 @@ class EncoderPass {
   Status Embed(const Run& run) const;
   Status ProjectEmbeddings(const Run& run, const NormWeights& next) const;
   Status Layer(const Run& run, int64_t layer) const;
+  Status NormWhole(const Run& run, const DeviceLayer& layer) const;
   Status PlaceHeads(const Run& run, const DeviceLayer& layer) const;
   Status Attend(const Run& run, int64_t layer) const;
   Status FeedForward(const Run& run, const DeviceLayer& layer) const;
@@ -53,7 +54,7 @@ class EncoderPass {
   Status Linear(const Run& run, const DeviceLayer& layer, MatmulKind kind) const {
     return Linear(run, layer.matmul(kind), kind);
   }
-  Status Norm(const Run& run, const NormWeights& norm) const;
+  Status Norm(const Run& run, const NormWeights& branch_norm, const NormWeights& norm) const;
   Status AddBranch(const Run& run, const std::byte* update, const NormWeights& norm,
                    const NormWeights& next) const;
   Status Pool(const Run& run) const;

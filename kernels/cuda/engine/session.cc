@@ -12,9 +12,9 @@
 namespace attendant::cuda {
 namespace {
 
-// A layer has four matmuls, heads that are placed, attention, an activation, two norms, one or two
-// quantizations and what callers ask for of its inside.
-constexpr int64_t kMarksPerLayer = 13;
+// A layer has four matmuls, queries and keys that are normalized and placed, attention, an
+// activation, two norms, one or two quantizations and what callers ask for of its inside.
+constexpr int64_t kMarksPerLayer = 14;
 
 bool WantsLayers(const AttendantCudaOutputSpec& spec, int64_t batch) {
   if (spec.layers == nullptr) return false;

@@ -61,6 +61,11 @@ struct ResidualNormArgs {
 cudaError_t LaunchResidualNorm(DType dtype, const ResidualNormArgs& args, const BatchCounts* counts,
                                int64_t max_tokens, int64_t hidden, cudaStream_t stream);
 
+// states = norm(states + branch_norm(states + update))
+cudaError_t LaunchSecondNorm(DType dtype, const ResidualNormArgs& args,
+                             const NormWeights& branch_norm, const BatchCounts* counts,
+                             int64_t max_tokens, int64_t hidden, cudaStream_t stream);
+
 struct BranchNormArgs {
   const void* update;  // [max_tokens, hidden], as above
   NormWeights norm;    // null: none
@@ -76,6 +81,20 @@ struct BranchNormArgs {
 // sum of all branches, so that its roundings would add up, and it outgrows f16.
 cudaError_t LaunchBranchNorm(DType dtype, const BranchNormArgs& args, const BatchCounts* counts,
                              int64_t max_tokens, int64_t hidden, cudaStream_t stream);
+
+struct WholeNormArgs {
+  // Queries [query_width] and then keys [key_width], rows `stride` apart, in place. Widths are
+  // multiples of 8 up to 8192, that of queries the larger one.
+  void* qkv;
+  int64_t stride;
+  int64_t query_width, key_width;
+  NormWeights query_norm, key_norm;
+  float epsilon;
+  bool rms;
+};
+// Queries are normalized, all heads together, and so are keys.
+cudaError_t LaunchWholeNorm(DType dtype, const WholeNormArgs& args, const BatchCounts* counts,
+                            int64_t max_tokens, cudaStream_t stream);
 
 struct PlaceHeadsArgs {
   // Queries [heads, head_dim] and then keys [key_heads, head_dim], rows `stride` apart, in place.

@@ -117,6 +117,37 @@ __global__ void __launch_bounds__(kBlockThreads<kWarps>)
   StoreRow<kWarps>(values, target, place, hidden, scratch);
 }
 
+// values += states, for the vectors that this thread holds.
+template <int kWarps, typename T>
+__device__ void AddStates(const T* states, const RowPlace<kWarps>& place, int64_t hidden,
+                          float (&values)[kHeld][kVector]) {
+  const auto vectors = static_cast<int>(hidden / kVector);
+#pragma unroll
+  for (int held = 0; held < kHeld; ++held) {
+    const int vector = place.thread + held * RowPlace<kWarps>::kThreads;
+    if (vector >= vectors) continue;
+    float more[kVector];
+    LoadVector(states + place.row * hidden + vector * kVector, more);
+    for (int i = 0; i < kVector; ++i) values[held][i] += more[i];
+  }
+}
+
+template <typename T, int kWarps, bool kRms>
+__global__ void __launch_bounds__(kBlockThreads<kWarps>)
+    SecondNormKernel(const T* update, NormWeights branch_norm, NormTarget<T> target,
+                     const BatchCounts* counts, int64_t hidden) {
+  const RowPlace<kWarps> place;
+  if (place.row >= counts->tokens) return;
+  auto* scratch = reinterpret_cast<float*>(SharedMemory());
+  const ResidualSource<T> source = {target.states, update};
+  float values[kHeld][kVector];
+  LoadRow<kWarps>(source, place, hidden, values);
+  Normalize<kWarps, kRms>(values, branch_norm, target.epsilon, place.thread, hidden, scratch);
+  AddStates<kWarps>(target.states, place, hidden, values);
+  Normalize<kWarps, kRms>(values, target.norm, target.epsilon, place.thread, hidden, scratch);
+  StoreRow<kWarps>(values, target, place, hidden, scratch);
+}
+
 template <typename T, bool kRms, typename Source>
 cudaError_t LaunchNorm(const Source& source, const NormTarget<T>& target, const BatchCounts* counts,
                        int64_t max_tokens, int64_t hidden, cudaStream_t stream) {
@@ -167,6 +198,20 @@ cudaError_t LaunchResidualNorm(DType dtype, const ResidualNormArgs& args, const 
     return WithRms(args.rms, [&](auto rms) {
       return LaunchNorm<T, decltype(rms)::value>(source, TargetOf<T>(args, args.norm), counts,
                                                  max_tokens, hidden, stream);
+    });
+  });
+}
+
+cudaError_t LaunchSecondNorm(DType dtype, const ResidualNormArgs& args,
+                             const NormWeights& branch_norm, const BatchCounts* counts,
+                             int64_t max_tokens, int64_t hidden, cudaStream_t stream) {
+  return WithStateType(dtype, [&](auto type) {
+    using T = decltype(type);
+    return WithRms(args.rms, [&](auto rms) {
+      constexpr bool kRms = decltype(rms)::value;
+      return LaunchRows(&SecondNormKernel<T, 1, kRms>, &SecondNormKernel<T, kManyWarps, kRms>,
+                        counts, max_tokens, hidden, stream, static_cast<const T*>(args.update),
+                        branch_norm, TargetOf<T>(args, args.norm));
     });
   });
 }

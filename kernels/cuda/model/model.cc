@@ -102,6 +102,8 @@ void Model::PlaceLayer(const AttendantCudaLayer& from, Carver& carver, DeviceLay
   layer.ffn_output_norm = PlaceNorm(from.ffn_output_norm, hidden, carver);
   layer.query_norm = PlaceFloats(from.query_norm, head_dim(), carver);
   layer.key_norm = PlaceFloats(from.key_norm, head_dim(), carver);
+  layer.whole_query_norm = PlaceNorm(from.whole_query_norm, ContextWidth(config_), carver);
+  layer.whole_key_norm = PlaceNorm(from.whole_key_norm, KeyWidth(config_), carver);
   layer.local = from.local != 0;
 }
 

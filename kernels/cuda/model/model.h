@@ -28,6 +28,7 @@ struct DeviceLayer {
   NormWeights attention_norm{}, ffn_norm{}, attention_output_norm{}, ffn_output_norm{};
   float* query_norm = nullptr;  // [head_dim]
   float* key_norm = nullptr;    // [head_dim]
+  NormWeights whole_query_norm{}, whole_key_norm{};
   bool local = false;
 
   const DeviceLinear& matmul(MatmulKind kind) const { return matmuls[static_cast<int>(kind)]; }

@@ -66,7 +66,8 @@ bool HasAll(const AttendantCudaConfig& config, const AttendantCudaLayer& layer, 
   }
   const bool bare = first && config.norm_place == ATTENDANT_CUDA_NORM_PRE;
   return layer.ffn_norm.gamma != nullptr && (bare || layer.attention_norm.gamma != nullptr) &&
-         (layer.query_norm == nullptr) == (layer.key_norm == nullptr);
+         (layer.query_norm == nullptr) == (layer.key_norm == nullptr) &&
+         (layer.whole_query_norm.gamma == nullptr) == (layer.whole_key_norm.gamma == nullptr);
 }
 
 }  // namespace
@@ -126,6 +127,12 @@ Status CheckTensors(const AttendantCudaConfig& config, const AttendantCudaWeight
     const AttendantCudaLayer& layer = weights.layers[i];
     all = HasAll(config, layer, i == 0) &&
           (weights.rotary == nullptr || layer.local == 0 || weights.local_rotary != nullptr);
+    if (all && layer.whole_query_norm.gamma != nullptr && ContextWidth(config) > kMaxHidden) {
+      return Status::Error(ATTENDANT_CUDA_UNIMPLEMENTED,
+                           "queries of %lld values have a norm, on a GPU they have at most %lld",
+                           static_cast<long long>(ContextWidth(config)),
+                           static_cast<long long>(kMaxHidden));
+    }
   }
   return all ? Status() : Status::Error(ATTENDANT_CUDA_INVALID_ARGUMENT, "a tensor is null");
 }

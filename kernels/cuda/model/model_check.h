@@ -11,7 +11,8 @@ namespace attendant::cuda {
 // what makes no sense, UNIMPLEMENTED for what there are no kernels for.
 Status CheckConfig(const AttendantCudaConfig& config, DType dtype);
 
-// OK, or INVALID_ARGUMENT when a tensor that `config` asks for is null.
+// OK, INVALID_ARGUMENT when a tensor that `config` asks for is null, or UNIMPLEMENTED when one is
+// there for whose size there is no kernel.
 Status CheckTensors(const AttendantCudaConfig& config, const AttendantCudaWeights& weights);
 
 }  // namespace attendant::cuda

@@ -85,6 +85,8 @@ class ModelUpload {
     ATTENDANT_CUDA_TRY(Norm(layer.ffn_norm, hidden_, to.ffn_norm));
     ATTENDANT_CUDA_TRY(Norm(layer.attention_output_norm, hidden_, to.attention_output_norm));
     ATTENDANT_CUDA_TRY(Norm(layer.ffn_output_norm, hidden_, to.ffn_output_norm));
+    ATTENDANT_CUDA_TRY(Norm(layer.whole_query_norm, context, to.whole_query_norm));
+    ATTENDANT_CUDA_TRY(Norm(layer.whole_key_norm, keys, to.whole_key_norm));
     ATTENDANT_CUDA_TRY(Floats(layer.query_norm, model_.head_dim(), to.query_norm));
     return Floats(layer.key_norm, model_.head_dim(), to.key_norm);
   }

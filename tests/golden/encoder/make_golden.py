@@ -105,7 +105,7 @@ TINY = {
         family="jina_bert", layers=2, hidden=36, heads=3, ffn=44, vocab=61, segments=2, act="gelu",
         dtype=torch.float32, prefix="", old_names=False, tokenizer="bert_word_piece"),
     "tiny_jina_qk": dict(
-        family="jina_qk", layers=2, hidden=36, heads=3, ffn=44, vocab=61, segments=2, act="gelu",
+        family="jina_qk", layers=2, hidden=48, heads=3, ffn=48, vocab=61, segments=2, act="gelu",
         dtype=torch.float32, prefix="", old_names=False, tokenizer="roberta_bpe"),
     # 62 stands for a network of 48.
     "tiny_neobert": dict(

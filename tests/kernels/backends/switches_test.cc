@@ -86,8 +86,6 @@ double RelativeError(const std::vector<float>& actual, const std::vector<float>&
 const char* LackingOnCuda(const EncoderConfig& config, DType dtype) {
   if (config.score_bias == ScoreBias::kDisentangled) return "score_bias";
   if (config.embedding_width % 8 != 0) return "embedding_width";
-  if (config.query_key_norm == QueryKeyNorm::kWhole) return "query_key_norm";
-  if (config.second_attention_norm) return "second_attention_norm";
   if (config.expert_layers.any()) return "expert_layers";
   if (config.dropped_token >= 0) return "dropped_token";
   return dtype != DType::kF32 && config.head_dim() % 8 != 0 ? "head_dim" : nullptr;

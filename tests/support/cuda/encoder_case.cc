@@ -80,6 +80,11 @@ AttendantCudaLayer RandomEncoder::TakeLayer(bool first) {
     layer.attention_output_norm = TakeNorm(hidden);
     layer.ffn_output_norm = TakeNorm(hidden);
   }
+  if (parts_.second_attention_norm) layer.attention_output_norm = TakeNorm(hidden);
+  if (parts_.whole_query_key_norm) {
+    layer.whole_query_norm = TakeNorm(context);
+    layer.whole_key_norm = TakeNorm(keys);
+  }
   if (parts_.query_key_norm) {
     layer.query_norm = Take(head_dim, 0.2f, 1.0f);
     layer.key_norm = Take(head_dim, 0.2f, 1.0f);

@@ -20,6 +20,8 @@ struct Parts {
   bool first_attention_norm = true;
   bool final_norm = false;
   bool query_key_norm = false;
+  bool whole_query_key_norm = false;
+  bool second_attention_norm = false;
   bool learned_positions = true;
   double rotary_base = 0;        // 0: no rotary positions
   double local_rotary_base = 0;  // of local layers

@@ -87,9 +87,9 @@ class PlainEncoder {
       results.attention_weights.emplace_back();
       const Rows context = Attend(layer, Norm(post ? none : layer.attention_norm, x),
                                   results.attention_weights.back());
-      Add(Norm(layer.attention_output_norm,
-               Linear(context, layer.attention_output, config_.hidden, config_.heads * head_dim_)),
-          x);
+      Rows y = Linear(context, layer.attention_output, config_.hidden, config_.heads * head_dim_);
+      if (post && layer.attention_output_norm.gamma != nullptr) Add(x, y);
+      Add(Norm(layer.attention_output_norm, y), x);
       x = Norm(post ? layer.attention_norm : none, x);
       Add(Norm(layer.ffn_output_norm, FeedForward(layer, Norm(post ? none : layer.ffn_norm, x))),
           x);
@@ -122,6 +122,10 @@ class PlainEncoder {
     states = Normalize(weights_.embedding_norm, config_.layer_norm_epsilon, config_.rms_norm != 0,
                        width, std::move(states));
     return projects ? Linear(states, weights_.embedding_projection, config_.hidden, width) : states;
+  }
+
+  Rows NormedWhole(Rows x, const AttendantCudaNorm& norm, int64_t width) const {
+    return Normalize(norm, config_.layer_norm_epsilon, config_.rms_norm != 0, width, std::move(x));
   }
 
   // Queries or keys [tokens, heads, head_dim] with their norm, turned by their positions.
@@ -205,8 +209,11 @@ class PlainEncoder {
     const int64_t width = config_.heads * head_dim_, key_width = key_heads_ * head_dim_;
     const float* angles = layer.local != 0 ? weights_.local_rotary : weights_.rotary;
     const Projected projected{
-        Placed(Linear(x, layer.query, width, hidden), layer.query_norm, angles),
-        Placed(Linear(x, layer.key, key_width, hidden), layer.key_norm, angles),
+        Placed(NormedWhole(Linear(x, layer.query, width, hidden), layer.whole_query_norm, width),
+               layer.query_norm, angles),
+        Placed(
+            NormedWhole(Linear(x, layer.key, key_width, hidden), layer.whole_key_norm, key_width),
+            layer.key_norm, angles),
         Linear(x, layer.value, key_width, hidden)};
     Rows context(projected.q.size());
     for (int64_t s = 0; s < batch_.batch(); ++s) {

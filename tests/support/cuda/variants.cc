@@ -122,6 +122,21 @@ std::vector<Variant> ListOthers() {
                  v.parts.score_by_distance = true;
                  v.holes.gaps = true;
                }),
+          With("Jina v2 for code",
+               [](Variant& v) {
+                 Gate(v, ATTENDANT_CUDA_GELU_ERF);
+                 v.parts.learned_positions = false;
+                 v.parts.score_by_distance = true;
+                 v.parts.whole_query_key_norm = true;
+                 v.parts.second_attention_norm = true;
+               }),
+          With("whole queries and keys, RMS norms, rotary positions",
+               [](Variant& v) {
+                 NormFirst(v, true);
+                 Turn(v, 10000);
+                 v.parts.whole_query_key_norm = true;
+                 v.config.kv_heads = 1;
+               }),
           With("MPNet", [](Variant& v) { v.parts.score_by_distance = true; }),
           With("T5",
                [](Variant& v) {

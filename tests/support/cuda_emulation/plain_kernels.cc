@@ -28,6 +28,12 @@ void Store(DType dtype, float value, void* values, int64_t index) {
   cuda_emulation::StoreFloat(TypeOf(dtype), value, values, index);
 }
 
+std::vector<float> LoadRow(DType dtype, const void* values, int64_t begin, int64_t width) {
+  std::vector<float> row;
+  for (int64_t j = 0; j < width; ++j) row.push_back(Load(dtype, values, begin + j));
+  return row;
+}
+
 void Quantize(const std::vector<float>& row, int64_t index, uint8_t* quantized, float* scales) {
   float largest = 0;
   for (const float value : row) largest = std::max(largest, std::abs(value));
@@ -210,6 +216,22 @@ cudaError_t LaunchResidualNorm(DType dtype, const ResidualNormArgs& a, const Bat
   });
 }
 
+cudaError_t LaunchSecondNorm(DType dtype, const ResidualNormArgs& a, const NormWeights& branch_norm,
+                             const BatchCounts* counts, int64_t max_tokens, int64_t hidden,
+                             cudaStream_t stream) {
+  return EnqueueOnStream(stream, [=] {
+    for (int64_t t = 0; t < std::min<int64_t>(counts->tokens, max_tokens); ++t) {
+      const std::vector<float> states = LoadRow(dtype, a.states, t * hidden, hidden);
+      std::vector<float> row = LoadRow(dtype, a.update, t * hidden, hidden);
+      for (size_t j = 0; j < row.size(); ++j) row[j] += states[j];
+      NormRow(branch_norm, a.epsilon, a.rms, row);
+      for (size_t j = 0; j < row.size(); ++j) row[j] += states[j];
+      NormRow(a.norm, a.epsilon, a.rms, row);
+      StoreRow(dtype, row, t, a.states, a.quantized, a.scales);
+    }
+  });
+}
+
 cudaError_t LaunchBranchNorm(DType dtype, const BranchNormArgs& a, const BatchCounts* counts,
                              int64_t max_tokens, int64_t hidden, cudaStream_t stream) {
   return EnqueueOnStream(stream, [=] {
@@ -224,6 +246,21 @@ cudaError_t LaunchBranchNorm(DType dtype, const BranchNormArgs& a, const BatchCo
       }
       NormRow(a.next, a.epsilon, a.rms, row);
       StoreRow(dtype, row, t, a.states, a.quantized, a.scales);
+    }
+  });
+}
+
+cudaError_t LaunchWholeNorm(DType dtype, const WholeNormArgs& a, const BatchCounts* counts,
+                            int64_t max_tokens, cudaStream_t stream) {
+  const auto norm = [=](int64_t at, int64_t width, const NormWeights& weights) {
+    std::vector<float> row = LoadRow(dtype, a.qkv, at, width);
+    NormRow(weights, a.epsilon, a.rms, row);
+    for (const float value : row) Store(dtype, value, a.qkv, at++);
+  };
+  return EnqueueOnStream(stream, [=] {
+    for (int64_t t = 0; t < std::min<int64_t>(counts->tokens, max_tokens); ++t) {
+      norm(t * a.stride, a.query_width, a.query_norm);
+      norm(t * a.stride + a.query_width, a.key_width, a.key_norm);
     }
   });
 }

@@ -82,8 +82,8 @@ TEST(JinaQkNormTest, NamesTensorsThatAreMissingOrOfOtherShapes) {
   }
   // A norm of each head instead.
   const absl::Status narrow =
-      WithRenamed("layer_norm_q.weight\":{\"dtype\":\"F32\",\"shape\":[36]",
-                  "layer_norm_q.weight\":{\"dtype\":\"F32\",\"shape\":[12]");
+      WithRenamed("layer_norm_q.weight\":{\"dtype\":\"F32\",\"shape\":[48]",
+                  "layer_norm_q.weight\":{\"dtype\":\"F32\",\"shape\":[16]");
   EXPECT_TRUE(absl::IsInvalidArgument(narrow)) << narrow;
 }
 

@@ -258,6 +258,52 @@ TEST_P(NormKernelTest, BranchIsTheDefinitions) {
   }
 }
 
+TEST_P(NormKernelTest, SecondNormIsTheDefinitions) {
+  for (int64_t hidden : {8, 768, 1000, 2048}) {
+    for (const bool rms : {false, true}) {
+      SCOPED_TRACE(std::to_string(hidden) + (rms ? " rms" : ""));
+      const int64_t tokens = 5;
+      const auto width = static_cast<size_t>(hidden), count = 5 * width;
+      DrawGammaAndBeta(hidden);
+      const DeviceVector<float> branch_gamma = RandomValues(width, 7),
+                                branch_beta = RandomValues(width, 8);
+      const DeviceValues before(GetParam(), RandomValues(count, 1, 3));
+      DeviceValues update(GetParam(), RandomValues(count, 2));
+      const DeviceVector<BatchCounts> counts = {{.tokens = tokens}};
+      const bool fp8 = GetParam() == DType::kFp8;
+      const auto run = [&] {
+        Written written = Untouched(GetParam(), tokens + kBeyond, hidden);
+        for (size_t i = 0; i < count; ++i) written.states.Set(i, before.Get(i));
+        const ResidualNormArgs args = {.update = update.data(),
+                                       .norm = {gamma_.data(), beta_.data()},
+                                       .epsilon = kEpsilon,
+                                       .states = written.states.data(),
+                                       .quantized = fp8 ? written.quantized.data() : nullptr,
+                                       .scales = fp8 ? written.scales.data() : nullptr,
+                                       .rms = rms};
+        EXPECT_EQ(LaunchSecondNorm(GetParam(), args, {branch_gamma.data(), branch_beta.data()},
+                                   counts.data(), tokens + kBeyond, hidden, stream_),
+                  cudaSuccess);
+        stream_.Wait();
+        return written;
+      };
+      const Written written = run();
+      const auto norm_of = rms ? &RmsNorm : &LayerNorm;
+      for (size_t row = 0; row < 5; ++row) {
+        std::vector<double> sums;
+        for (size_t i = row * width; i < (row + 1) * width; ++i) {
+          sums.push_back(static_cast<double>(before.Get(i)) + update.Get(i));
+        }
+        sums = norm_of(sums, branch_gamma, branch_beta);
+        for (size_t j = 0; j < width; ++j) sums[j] += before.Get(row * width + j);
+        ExpectRow(GetParam(), written, static_cast<int64_t>(row), norm_of(sums, gamma_, beta_));
+      }
+      ExpectUntouched(written, tokens, hidden);
+      InOtherOrders([&] { EXPECT_EQ(run().states.bytes(), written.states.bytes()); });
+    }
+  }
+}
+
 TEST_P(NormKernelTest, ARowsBitsDependOnItAlone) {
   for (int64_t hidden : {8, 384, 1000, 2048}) {
     DrawGammaAndBeta(hidden);

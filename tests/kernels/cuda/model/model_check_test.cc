@@ -60,6 +60,21 @@ TEST(CheckConfigTest, NamesWhatThereIsNoKernelFor) {
             "heads and kv_heads times head_dim, 16 and 8, must be multiples of 16 on a GPU in fp8");
 }
 
+TEST(CheckTensorsTest, NormsOfQueriesHaveALimit) {
+  AttendantCudaConfig config = SmallConfig();
+  config.head_width = 256;
+  config.heads = 33;
+  config.layers = 1;
+  const auto message = [&](bool norms) {
+    const RandomEncoder encoder(config, 1, {.whole_query_key_norm = norms});
+    const AttendantCudaStatus status = CheckTensors(config, encoder.weights()).for_caller();
+    EXPECT_EQ(status.code, norms ? ATTENDANT_CUDA_UNIMPLEMENTED : ATTENDANT_CUDA_OK);
+    return std::string(status.message);
+  };
+  EXPECT_EQ(message(false), "");
+  EXPECT_EQ(message(true), "queries of 8448 values have a norm, on a GPU they have at most 8192");
+}
+
 TEST(CheckTensorsTest, WhatTheConfigurationAsksForMustBeThere) {
   for (const Variant& variant : ListVariants()) {
     SCOPED_TRACE(variant.name);
@@ -87,6 +102,8 @@ TEST(CheckTensorsTest, WhatTheConfigurationAsksForMustBeThere) {
               refused_if(variant.config.gated_ffn != 0));
     EXPECT_EQ(code([](auto&, auto& l) { l.key_norm = nullptr; }),
               refused_if(variant.parts.query_key_norm));
+    EXPECT_EQ(code([](auto&, auto& l) { l.whole_key_norm.gamma = nullptr; }),
+              refused_if(variant.parts.whole_query_key_norm));
     EXPECT_EQ(code([](auto&, auto& l) { l.ffn_output_norm.gamma = nullptr; }),
               refused_if(variant.config.norm_place == ATTENDANT_CUDA_NORM_BOTH));
     EXPECT_EQ(code([](auto& w, auto&) { w.embedding_projection.weight = nullptr; }),

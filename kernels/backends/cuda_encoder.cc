@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/backends/cuda_library.h"
 #include "kernels/backends/cuda_translation.h"
+#include "kernels/core/base/token_scales.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant {
@@ -39,6 +40,7 @@ class CudaEncoder::CudaSession final : public Session {
       : encoder_(encoder), place_(place), limits_(limits) {
     sequences_.reserve(static_cast<size_t>(limits.max_batch_sequences));
     layers_.reserve(static_cast<size_t>(limits.max_batch_sequences));
+    if (drops()) token_scales_.resize(static_cast<size_t>(limits.max_batch_tokens));
   }
 
   ~CudaSession() override {
@@ -54,12 +56,14 @@ class CudaEncoder::CudaSession final : public Session {
 
   absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) override {
     ATTENDANT_RETURN_IF_ERROR(CheckSessionLimits(batch, spec, limits_));
+    if (drops()) WriteTokenScales(batch, encoder_.config_.dropped_token, token_scales_.data());
     const AttendantCudaBatch cuda_batch{.tokens = batch.tokens(),
                                         .batch = batch.batch(),
                                         .token_ids = batch.token_ids().data(),
                                         .positions = batch.positions().data(),
                                         .segment_ids = batch.segment_ids().data(),
                                         .seq_starts = batch.seq_starts().data(),
+                                        .token_scales = drops() ? token_scales_.data() : nullptr,
                                         .keys = batch.keys().data()};
     const AttendantCudaOutputSpec cuda_spec = Translate(spec);
     AttendantCudaOutputs cuda_outputs{};
@@ -88,6 +92,8 @@ class CudaEncoder::CudaSession final : public Session {
   }
 
  private:
+  bool drops() const { return encoder_.config_.dropped_token >= 0; }
+
   AttendantCudaOutputSpec Translate(const OutputSpec& spec) {
     sequences_.clear();
     layers_.clear();
@@ -102,6 +108,7 @@ class CudaEncoder::CudaSession final : public Session {
   const Place& place_;
   const SessionLimits limits_;
   AttendantCudaSession* session_ = nullptr;
+  std::vector<float> token_scales_;                      // [max tokens], where a token is dropped
   std::vector<AttendantCudaSequenceOutputs> sequences_;  // [batch]
   std::vector<AttendantCudaLayerOutputs> layers_;        // [batch], or empty
 };

@@ -152,6 +152,7 @@ AttendantCudaConfig CudaConfig(const EncoderConfig& config) {
           .rms_norm = config.norm_kind == NormKind::kRms ? 1 : 0,
           .gated_ffn = config.gated_ffn ? 1 : 0,
           .causal = config.causal ? 1 : 0,
+          .scales_tokens = config.dropped_token >= 0 ? 1 : 0,
           .window = config.window,
           .embedding_width = config.projects_embeddings() ? config.embedding_width : 0};
 }
@@ -159,7 +160,6 @@ AttendantCudaConfig CudaConfig(const EncoderConfig& config) {
 EncoderConfig ComputedByCuda(const EncoderConfig& config) {
   EncoderConfig computed = config;
   computed.input = EncoderInput::kTokens;
-  computed.dropped_token = -1;
   if (config.score_bias == ScoreBias::kDisentangled) computed.score_bias = ScoreBias::kNone;
   computed.experts = computed.experts_per_token = 0;
   computed.expert_layers.reset();

@@ -18,7 +18,7 @@
  *
  * Change it only together with ATTENDANT_CUDA_INTERFACE_VERSION: a library of another version is
  * refused. */
-#define ATTENDANT_CUDA_INTERFACE_VERSION 5u
+#define ATTENDANT_CUDA_INTERFACE_VERSION 6u
 
 #ifdef __cplusplus
 extern "C" {
@@ -68,6 +68,7 @@ typedef struct {
   const int32_t* positions;   /* [tokens] */
   const int32_t* segment_ids; /* [tokens] */
   const int64_t* seq_starts;  /* [batch + 1] */
+  const float* token_scales;  /* [tokens], of a model that scales_tokens: factors of embeddings */
   const int64_t* keys; /* [batch]: tokens attend to so many of the sequence's first; null: all */
 } AttendantCudaBatch;
 

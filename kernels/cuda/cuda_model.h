@@ -42,7 +42,8 @@ typedef struct {
   int32_t rms_norm; /* 0 or 1, as the next two */
   int32_t gated_ffn;
   int32_t causal;
-  int64_t window; /* of local layers: the positions before and after a query that it sees */
+  int32_t scales_tokens; /* 0 or 1: batches have token_scales */
+  int64_t window;        /* of local layers: the positions before and after a query that it sees */
   int64_t embedding_width; /* of the embeddings and their norm; 0: hidden, and no projection */
 } AttendantCudaConfig;
 

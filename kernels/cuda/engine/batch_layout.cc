@@ -55,13 +55,14 @@ int64_t LargestOfClass(int row_class) { return int64_t{16} << row_class; }
 // Sequences of 16 tokens on average, and some more.
 int64_t GraphSequences(int64_t bucket) { return bucket / 16 + 8; }
 
-BatchLayout LayOutBatch(int64_t bucket, int64_t max_sequences) {
+BatchLayout LayOutBatch(int64_t bucket, int64_t max_sequences, bool scales_tokens) {
   const int64_t sequences = std::min(bucket, max_sequences);
   BatchLayout layout;
   layout.counts = Place<BatchCounts>(1, layout.bytes);
   layout.token_ids = Place<int32_t>(bucket, layout.bytes);
   layout.positions = Place<int32_t>(bucket, layout.bytes);
   layout.segment_ids = Place<int32_t>(bucket, layout.bytes);
+  layout.token_scales = Place<float>(scales_tokens ? bucket : 0, layout.bytes);
   layout.seq_starts = Place<int32_t>(sequences + 1, layout.bytes);
   layout.tasks = Place<AttentionTask>(MaxAttentionTasks(bucket, sequences), layout.bytes);
   layout.pool_tasks = Place<PoolTask>(sequences, layout.bytes);
@@ -74,6 +75,9 @@ BatchCounts WriteBatch(const AttendantCudaBatch& batch, const AttendantCudaSeque
   std::memcpy(block + layout.token_ids, batch.token_ids, id_bytes);
   std::memcpy(block + layout.positions, batch.positions, id_bytes);
   std::memcpy(block + layout.segment_ids, batch.segment_ids, id_bytes);
+  if (batch.token_scales != nullptr) {
+    std::copy_n(batch.token_scales, batch.tokens, At<float>(block, layout.token_scales));
+  }
 
   std::transform(batch.seq_starts, batch.seq_starts + batch.batch + 1,
                  At<int32_t>(block, layout.seq_starts),

@@ -31,23 +31,25 @@ int64_t GraphSequences(int64_t bucket);
 
 // Where the parts begin, in bytes from the block's begin; each is aligned to 16.
 struct BatchLayout {
-  int64_t counts = 0;       // BatchCounts
-  int64_t token_ids = 0;    // int32 [bucket]
-  int64_t positions = 0;    // int32 [bucket]
-  int64_t segment_ids = 0;  // int32 [bucket]
-  int64_t seq_starts = 0;   // int32 [sequences + 1]
-  int64_t tasks = 0;        // AttentionTask [MaxAttentionTasks(bucket, sequences)]
-  int64_t pool_tasks = 0;   // PoolTask [sequences]
-  int64_t bytes = 0;        // of all
+  int64_t counts = 0;        // BatchCounts
+  int64_t token_ids = 0;     // int32 [bucket]
+  int64_t positions = 0;     // int32 [bucket]
+  int64_t segment_ids = 0;   // int32 [bucket]
+  int64_t token_scales = 0;  // float [bucket], or [0] without `scales_tokens`
+  int64_t seq_starts = 0;    // int32 [sequences + 1]
+  int64_t tasks = 0;         // AttentionTask [MaxAttentionTasks(bucket, sequences)]
+  int64_t pool_tasks = 0;    // PoolTask [sequences]
+  int64_t bytes = 0;         // of all
 
   friend bool operator==(const BatchLayout&, const BatchLayout&) = default;
 };
 // For batches of up to `bucket` tokens in sessions of up to `max_sequences` sequences.
-BatchLayout LayOutBatch(int64_t bucket, int64_t max_sequences);
+BatchLayout LayOutBatch(int64_t bucket, int64_t max_sequences, bool scales_tokens);
 
 // Writes the batch into `block` and returns how much there is of everything. `hidden` stands for
 // "all" of a pooled vector's dimensions.
-// REQUIRES: the batch fits the layout; room for layout.bytes.
+// REQUIRES: the batch fits the layout, and has token_scales only where that has; room for
+// layout.bytes.
 BatchCounts WriteBatch(const AttendantCudaBatch& batch,
                        const AttendantCudaSequenceOutputs* wanted,  // [batch]
                        int64_t hidden, const BatchLayout& layout, std::byte* block);

@@ -56,11 +56,12 @@ EncoderPass::EncoderPass(const Model& model, const DeviceBuffers& buffers,
       matmul_context_{model.cublaslt(), model.dtype(), buffers.workspace} {}
 
 Status EncoderPass::Issue(const PassSize& size, cudaStream_t stream, PassObserver* observer) const {
-  const Run run{.size = size,
-                .layout = LayOutBatch(size.rows, max_sequences_),
-                .block = buffers_.block,
-                .stream = stream,
-                .observer = observer};
+  const Run run{
+      .size = size,
+      .layout = LayOutBatch(size.rows, max_sequences_, model_.config().scales_tokens != 0),
+      .block = buffers_.block,
+      .stream = stream,
+      .observer = observer};
   ATTENDANT_CUDA_TRY(Embed(run));
   for (int64_t layer = 0; layer < model_.config().layers; ++layer) {
     ATTENDANT_CUDA_TRY(Layer(run, layer));
@@ -76,21 +77,23 @@ Status EncoderPass::Embed(const Run& run) const {
   const bool projects = ProjectsEmbeddings(config);
   const NormWeights none{};
   const NormWeights& next = NormsBefore(config) ? weights.layers.front().attention_norm : none;
-  const EmbedArgs args{.token_ids = run.at<int32_t>(run.layout.token_ids),
-                       .positions = run.positions(),
-                       .segment_ids = run.at<int32_t>(run.layout.segment_ids),
-                       .token_embedding = weights.token_embedding,
-                       .position_embedding = weights.position_embedding,
-                       .segment_embedding = weights.segment_embedding,
-                       .norm = weights.embedding_norm,
-                       .epsilon = config.layer_norm_epsilon,
-                       .states = projects ? buffers_.wide : buffers_.states,
-                       .quantized = buffers_.quantized,
-                       .scales = buffers_.scales,
-                       .rms = config.rms_norm != 0,
-                       .token_scale = config.embedding_scale > 0 ? config.embedding_scale : 1.0f,
-                       .residual = projects ? nullptr : buffers_.residual,
-                       .next = projects ? none : next};
+  const EmbedArgs args{
+      .token_ids = run.at<int32_t>(run.layout.token_ids),
+      .positions = run.positions(),
+      .segment_ids = run.at<int32_t>(run.layout.segment_ids),
+      .token_embedding = weights.token_embedding,
+      .position_embedding = weights.position_embedding,
+      .segment_embedding = weights.segment_embedding,
+      .norm = weights.embedding_norm,
+      .epsilon = config.layer_norm_epsilon,
+      .states = projects ? buffers_.wide : buffers_.states,
+      .quantized = buffers_.quantized,
+      .scales = buffers_.scales,
+      .rms = config.rms_norm != 0,
+      .token_scale = config.embedding_scale > 0 ? config.embedding_scale : 1.0f,
+      .token_scales = config.scales_tokens != 0 ? run.at<float>(run.layout.token_scales) : nullptr,
+      .residual = projects ? nullptr : buffers_.residual,
+      .next = projects ? none : next};
   ATTENDANT_CUDA_TRY(run.Done(
       LaunchEmbed(states_, args, run.counts(), run.size.tokens, InputWidth(config), run.stream),
       "embedding", ATTENDANT_CUDA_GROUP_EMBED));

@@ -122,7 +122,7 @@ Status Session::Record(RecordedPass& pass) {
   const char* what = "recording a graph";
   ATTENDANT_CUDA_TRY(
       Check(cudaStreamBeginCapture(compute_.get(), cudaStreamCaptureModeThreadLocal), what));
-  Status issued = CopyBlock(LayOutBatch(pass.size.rows, limits_.max_batch_sequences).bytes);
+  Status issued = CopyBlock(LayoutOf(pass.size.rows).bytes);
   if (issued.ok()) issued = pass_->Issue(pass.size, compute_.get(), nullptr);
   // Recording ends whatever happened.
   cudaGraph_t recorded = nullptr;
@@ -179,7 +179,7 @@ Status Session::Execute(const AttendantCudaBatch& batch, const AttendantCudaOutp
 Status Session::Compute(const AttendantCudaBatch& batch, const AttendantCudaOutputSpec& spec,
                         bool sampled) {
   const int64_t rows = BucketTokens(batch.tokens);
-  const BatchLayout layout = LayOutBatch(rows, limits_.max_batch_sequences);
+  const BatchLayout layout = LayoutOf(rows);
   const BatchCounts counts =
       WriteBatch(batch, spec.sequences, model_.config().hidden, layout, pinned_.block);
   const PassSize size{.rows = rows,
@@ -207,6 +207,10 @@ Status Session::Compute(const AttendantCudaBatch& batch, const AttendantCudaOutp
        .timer = sampled ? &timer_ : nullptr,
        .stream = compute_.get()});
   return pass_->Issue(size, compute_.get(), &observer);
+}
+
+BatchLayout Session::LayoutOf(int64_t rows) const {
+  return LayOutBatch(rows, limits_.max_batch_sequences, model_.config().scales_tokens != 0);
 }
 
 Status Session::CopyBlock(int64_t bytes) {

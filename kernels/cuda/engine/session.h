@@ -57,6 +57,7 @@ class Session {
                  AttendantCudaOutputs& outputs);
   Status Compute(const AttendantCudaBatch& batch, const AttendantCudaOutputSpec& spec,
                  bool sampled);
+  BatchLayout LayoutOf(int64_t rows) const;
   Status CopyBlock(int64_t bytes);
   Status CopyOutputs(const AttendantCudaBatch& batch, const AttendantCudaOutputSpec& spec,
                      AttendantCudaOutputs& outputs);

@@ -17,12 +17,13 @@ constexpr int64_t kMinPieceFloats = int64_t{1} << 20;
 SessionSize SizeSession(const AttendantCudaConfig& config, const AttendantCudaLimits& limits) {
   const int64_t rows = BucketTokens(limits.max_batch_tokens);
   const int64_t max_len = std::min(limits.max_batch_tokens, config.max_positions);
-  return {.rows = rows,
-          .tokens = limits.max_batch_tokens,
-          .sequences = limits.max_batch_sequences,
-          .block_bytes = LayOutBatch(rows, limits.max_batch_sequences).bytes,
-          // A piece holds at least one sequence's states, or a row of a head's weights.
-          .piece_floats = std::max({max_len, max_len * config.hidden, kMinPieceFloats})};
+  return {
+      .rows = rows,
+      .tokens = limits.max_batch_tokens,
+      .sequences = limits.max_batch_sequences,
+      .block_bytes = LayOutBatch(rows, limits.max_batch_sequences, config.scales_tokens != 0).bytes,
+      // A piece holds at least one sequence's states, or a row of a head's weights.
+      .piece_floats = std::max({max_len, max_len * config.hidden, kMinPieceFloats})};
 }
 
 DeviceBuffers PlaceDeviceBuffers(const Model& model, const SessionSize& size, Carver& carver) {

@@ -40,11 +40,12 @@ struct EmbedArgs {
   float* scales;       // [max_tokens]
   bool rms = false;
   float token_scale = 1;
+  const float* token_scales = nullptr;  // [max_tokens], a factor of each token; null: 1
   // Of encoders that normalize before branches: the sum goes there, and through `next` to states.
   float* residual = nullptr;  // [max_tokens, hidden]
   NormWeights next{};         // null: none
 };
-// states = norm(token * token_scale + position + segment)
+// states = norm(token * token_scale * token_scales + position + segment)
 cudaError_t LaunchEmbed(DType dtype, const EmbedArgs& args, const BatchCounts* counts,
                         int64_t max_tokens, int64_t hidden, cudaStream_t stream);
 

@@ -9,7 +9,7 @@
 namespace attendant::cuda {
 namespace {
 
-// What is normalized: token * scale + position + segment.
+// What is normalized: token * scale * its own scale + position + segment.
 template <typename T>
 struct EmbedSource {
   const int32_t* token_ids;
@@ -19,6 +19,7 @@ struct EmbedSource {
   const T* position_embedding;  // [max_positions, hidden] or null
   const T* segment_embedding;   // [segment_types, hidden]
   float scale;
+  const float* scales;  // [max_tokens] or null
   static constexpr bool kIsBranch = false;
 
   __device__ void Load(int64_t row, int64_t column, int64_t hidden,
@@ -29,7 +30,8 @@ struct EmbedSource {
       LoadVector(position_embedding + positions[row] * hidden + column, position);
     }
     LoadVector(segment_embedding + segment_ids[row] * hidden + column, segment);
-    for (int i = 0; i < kVector; ++i) values[i] = values[i] * scale + position[i] + segment[i];
+    const float factor = scales == nullptr ? scale : scale * scales[row];
+    for (int i = 0; i < kVector; ++i) values[i] = values[i] * factor + position[i] + segment[i];
   }
 };
 
@@ -176,7 +178,8 @@ cudaError_t LaunchEmbed(DType dtype, const EmbedArgs& args, const BatchCounts* c
                                    static_cast<const T*>(args.token_embedding),
                                    static_cast<const T*>(args.position_embedding),
                                    static_cast<const T*>(args.segment_embedding),
-                                   args.token_scale};
+                                   args.token_scale,
+                                   args.token_scales};
     return WithRms(args.rms, [&](auto rms) {
       constexpr bool kRms = decltype(rms)::value;
       if (args.residual == nullptr && args.norm.gamma != nullptr) {

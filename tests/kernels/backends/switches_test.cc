@@ -87,7 +87,6 @@ const char* LackingOnCuda(const EncoderConfig& config, DType dtype) {
   if (config.score_bias == ScoreBias::kDisentangled) return "score_bias";
   if (config.embedding_width % 8 != 0) return "embedding_width";
   if (config.expert_layers.any()) return "expert_layers";
-  if (config.dropped_token >= 0) return "dropped_token";
   return dtype != DType::kF32 && config.head_dim() % 8 != 0 ? "head_dim" : nullptr;
 }
 

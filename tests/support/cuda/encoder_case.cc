@@ -136,6 +136,7 @@ void PackedSequences::Append(const AttendantCudaConfig& config, int64_t len, uin
   for (int64_t i = 0; i < len; ++i) {
     ids_.push_back(static_cast<int32_t>(Next(random) % static_cast<uint64_t>(config.vocab)));
     positions_.push_back(static_cast<int32_t>(odd && holes.gaps ? i + i / 5 : i));
+    if (config.scales_tokens != 0) scales_.push_back(static_cast<float>(i % 4) / 2);
     segments_.push_back(i > len / 2 && config.segment_types > 1 ? 1 : 0);
   }
   starts_.push_back(starts_.back() + len);
@@ -149,6 +150,7 @@ AttendantCudaBatch PackedSequences::view() const {
           .positions = positions_.data(),
           .segment_ids = segments_.data(),
           .seq_starts = starts_.data(),
+          .token_scales = scales_.empty() ? nullptr : scales_.data(),
           .keys = keys_.data()};
 }
 

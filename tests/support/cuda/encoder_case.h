@@ -75,6 +75,7 @@ class PackedSequences {
 
  private:
   std::vector<int32_t> ids_, positions_, segments_;  // [tokens]
+  std::vector<float> scales_;                        // [tokens], of a config that scales_tokens
   std::vector<int64_t> starts_ = {0};                // [batch + 1]
   std::vector<int64_t> keys_;                        // [batch]
 };

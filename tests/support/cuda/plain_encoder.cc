@@ -113,7 +113,8 @@ class PlainEncoder {
     for (int64_t t = 0; t < view_.tokens; ++t) {
       for (int64_t j = 0; j < width; ++j) {
         float& value = states[static_cast<size_t>(t * width + j)];
-        value = weights_.token_embedding[view_.token_ids[t] * width + j] * scale +
+        value = weights_.token_embedding[view_.token_ids[t] * width + j] * scale *
+                    (config_.scales_tokens != 0 ? view_.token_scales[t] : 1) +
                 weights_.segment_embedding[view_.segment_ids[t] * width + j];
         if (weights_.position_embedding == nullptr) continue;
         value += weights_.position_embedding[view_.positions[t] * width + j];

@@ -148,6 +148,14 @@ std::vector<Variant> ListOthers() {
                  v.parts.score_by_distance = true;
                  v.holes.gaps = true;
                }),
+          With("ESM-2",
+               [](Variant& v) {
+                 NormFirst(v, false);
+                 Turn(v, 10000);
+                 v.parts.embedding_norm = false;
+                 v.config.embedding_scale = 0.88f;
+                 v.config.scales_tokens = 1;
+               }),
           With("ColBERT", [](Variant& v) { v.holes.unattended = true; }),
           With("ALBERT",
                [](Variant& v) {

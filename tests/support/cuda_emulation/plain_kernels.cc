@@ -188,7 +188,8 @@ cudaError_t LaunchEmbed(DType dtype, const EmbedArgs& a, const BatchCounts* coun
       std::vector<float> row(static_cast<size_t>(hidden));
       for (int64_t j = 0; j < hidden; ++j) {
         float& value = row[static_cast<size_t>(j)];
-        value = Load(dtype, a.token_embedding, a.token_ids[t] * hidden + j) * a.token_scale +
+        value = Load(dtype, a.token_embedding, a.token_ids[t] * hidden + j) * a.token_scale *
+                    (a.token_scales == nullptr ? 1 : a.token_scales[t]) +
                 Load(dtype, a.segment_embedding, a.segment_ids[t] * hidden + j);
         if (a.position_embedding == nullptr) continue;
         value += Load(dtype, a.position_embedding, a.positions[t] * hidden + j);

@@ -61,12 +61,14 @@ struct Part {
   int64_t begin, bytes;
 };
 
-std::vector<Part> PartsOf(const BatchLayout& layout, int64_t bucket, int64_t sequences) {
+std::vector<Part> PartsOf(const BatchLayout& layout, int64_t bucket, int64_t sequences,
+                          bool scales) {
   const int64_t ids = bucket * 4;
   return {{layout.counts, sizeof(BatchCounts)},
           {layout.token_ids, ids},
           {layout.positions, ids},
           {layout.segment_ids, ids},
+          {layout.token_scales, scales ? ids : 0},
           {layout.seq_starts, (sequences + 1) * 4},
           {layout.tasks,
            MaxAttentionTasks(bucket, sequences) * static_cast<int64_t>(sizeof(AttentionTask))},
@@ -76,9 +78,10 @@ std::vector<Part> PartsOf(const BatchLayout& layout, int64_t bucket, int64_t seq
 TEST(BatchLayoutTest, PartsAreAlignedAndApart) {
   for (const int64_t bucket : ListBuckets(4096)) {
     for (const int64_t max_sequences : {1, 2, 3, 7, 64, 1000, 5000}) {
-      const BatchLayout layout = LayOutBatch(bucket, max_sequences);
+      const bool scales = max_sequences % 2 == 0;
+      const BatchLayout layout = LayOutBatch(bucket, max_sequences, scales);
       int64_t end = 0;
-      for (const Part& part : PartsOf(layout, bucket, std::min(bucket, max_sequences))) {
+      for (const Part& part : PartsOf(layout, bucket, std::min(bucket, max_sequences), scales)) {
         ASSERT_EQ(part.begin % 16, 0);
         ASSERT_GE(part.begin, end) << "overlaps the part before it";
         ASSERT_LT(part.begin, end + 16) << "a gap";
@@ -91,8 +94,8 @@ TEST(BatchLayoutTest, PartsAreAlignedAndApart) {
 }
 
 TEST(BatchLayoutTest, DependsOnTheBucketOnly) {
-  EXPECT_EQ(LayOutBatch(BucketTokens(65), 8), LayOutBatch(BucketTokens(80), 8));
-  EXPECT_NE(LayOutBatch(80, 8), LayOutBatch(96, 8));
+  EXPECT_EQ(LayOutBatch(BucketTokens(65), 8, false), LayOutBatch(BucketTokens(80), 8, false));
+  EXPECT_NE(LayOutBatch(80, 8, false), LayOutBatch(96, 8, false));
 }
 
 template <typename T>
@@ -111,7 +114,8 @@ void ExpectWritten(const PackedSequences& sequences, int64_t max_sequences) {
                       .normalize = static_cast<int32_t>(i % 2),
                       .dims = i % 3 == 0 ? 0 : i % 60 + 1});
   }
-  const BatchLayout layout = LayOutBatch(BucketTokens(batch.tokens), max_sequences);
+  const BatchLayout layout =
+      LayOutBatch(BucketTokens(batch.tokens), max_sequences, batch.token_scales != nullptr);
   constexpr std::byte kGuard{0x5a};
   std::vector<std::byte> block(static_cast<size_t>(layout.bytes) + 64, kGuard);
   const BatchCounts counts = WriteBatch(batch, wanted.data(), 64, layout, block.data());
@@ -123,6 +127,8 @@ void ExpectWritten(const PackedSequences& sequences, int64_t max_sequences) {
     ASSERT_EQ(Read<int32_t>(block, layout.token_ids, t), batch.token_ids[t]);
     ASSERT_EQ(Read<int32_t>(block, layout.positions, t), batch.positions[t]);
     ASSERT_EQ(Read<int32_t>(block, layout.segment_ids, t), batch.segment_ids[t]);
+    if (batch.token_scales == nullptr) continue;
+    ASSERT_EQ(Read<float>(block, layout.token_scales, t), batch.token_scales[t]);
   }
   int64_t queries = 0;
   for (int64_t i = 0; i < counts.attention_tasks; ++i) {
@@ -148,6 +154,9 @@ TEST(WriteBatchTest, EverythingIsWhereTheLayoutSays) {
   }
   ExpectWritten(cuda_test::RandomBatch(config, std::vector<int64_t>(128, 1), 2), 128);
   ExpectWritten(cuda_test::RandomBatch(config, {64, 65, 63, 1, 128, 129}, 3), 500);
+  AttendantCudaConfig scaled = config;
+  scaled.scales_tokens = 1;
+  ExpectWritten(cuda_test::RandomBatch(scaled, {64, 1, 130}, 4), 5);
   std::mt19937 random(4);
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<int64_t> lens(random() % 40 + 1);

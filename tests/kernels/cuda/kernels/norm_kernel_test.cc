@@ -159,7 +159,9 @@ void NormKernelTest::ExpectEmbed(int64_t hidden, bool bare) {
   if (!bare) args.norm = {gamma_.data(), beta_.data()};
   args.epsilon = kEpsilon;
   args.states = written.states.data();
+  const DeviceVector<float> token_scales = {1, 0, 0.5f, 1, 2, 1, 0};
   if (bare) args.token_scale = 3;
+  if (bare) args.token_scales = token_scales.data();
   if (bare) args.residual = residual.data();
   if (GetParam() == DType::kFp8) {
     args.quantized = written.quantized.data();
@@ -176,7 +178,7 @@ void NormKernelTest::ExpectEmbed(int64_t hidden, bool bare) {
       const auto of = [&](const DeviceValues& values, int32_t id) {
         return static_cast<double>(values.Get(static_cast<size_t>(id * hidden + j)));
       };
-      sums.push_back(of(token_table, token_ids[at]) * (bare ? 3 : 1) +
+      sums.push_back(of(token_table, token_ids[at]) * (bare ? 3 * token_scales[at] : 1) +
                      (bare ? 0 : of(position_table, positions[at])) +
                      of(segment_table, segment_ids[at]));
       if (!bare) continue;
@@ -191,7 +193,7 @@ TEST_P(NormKernelTest, EmbedIsTheDefinitions) {
   for (int64_t hidden : kHiddens) ExpectEmbed(hidden, false);
 }
 
-// Tokens with a factor, no positions, no norm, a residual.
+// Tokens with factors, no positions, no norm, a residual.
 TEST_P(NormKernelTest, BareEmbeddingsAreTheDefinitions) {
   for (int64_t hidden : kHiddens) ExpectEmbed(hidden, true);
 }

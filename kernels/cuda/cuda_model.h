@@ -75,10 +75,9 @@ typedef struct {
   AttendantCudaNorm ffn_output_norm; /* of NORM_BOTH alone */
   const float* query_norm; /* [head_dim], the gamma of an RMS norm of each head; both or none */
   const float* key_norm;
-  /* Norms of all heads together: [context_width] and [key_width]. Gamma null: none; both or none.
-   */
+  /* Of all heads together, [context_width] and [key_width]; gamma null: none, of both. */
   AttendantCudaNorm whole_query_norm, whole_key_norm;
-  int32_t local; /* 0 or 1: a query sees the keys of its window alone */
+  int32_t local; /* 0 or 1: a query sees the keys of its window alone; last, behind all pointers */
 } AttendantCudaLayer;
 
 typedef struct {
@@ -87,7 +86,7 @@ typedef struct {
   const float* segment_embedding;           /* [segment_types, input_width] */
   AttendantCudaNorm embedding_norm;         /* gamma null: none, as final_norm */
   AttendantCudaLinear embedding_projection; /* [hidden, embedding_width], where there is that */
-  const AttendantCudaLayer* layers;         /* [layers] */
+  const AttendantCudaLayer* layers;         /* [layers], perhaps several of the same tensors */
   AttendantCudaNorm final_norm;
   /* Null, or [max_positions, head_dim]: cosines and then sines of a position's rotary angles. */
   const float* rotary;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/model/model.h"
 
+#include <cstddef>
+#include <cstring>
+
 #include "kernels/cuda/kernels/attention_kernels.h"
 #include "kernels/cuda/model/model_check.h"
 #include "kernels/cuda/model/model_upload.h"
@@ -22,6 +25,13 @@ Status PrepareHeads(const AttendantCudaConfig& config, DType dtype) {
 }
 
 }  // namespace
+
+int64_t FirstOfSameTensors(const AttendantCudaLayer* layers, int64_t index) {
+  constexpr size_t kPointers = offsetof(AttendantCudaLayer, local);
+  int64_t first = 0;
+  while (first < index && std::memcmp(&layers[first], &layers[index], kPointers) != 0) ++first;
+  return first;
+}
 
 Status Model::Create(int device, const AttendantCudaConfig& config,
                      const AttendantCudaWeights& weights, DType dtype,
@@ -104,7 +114,6 @@ void Model::PlaceLayer(const AttendantCudaLayer& from, Carver& carver, DeviceLay
   layer.key_norm = PlaceFloats(from.key_norm, head_dim(), carver);
   layer.whole_query_norm = PlaceNorm(from.whole_query_norm, ContextWidth(config_), carver);
   layer.whole_key_norm = PlaceNorm(from.whole_key_norm, KeyWidth(config_), carver);
-  layer.local = from.local != 0;
 }
 
 void Model::PlaceWeights(const AttendantCudaWeights& from, Carver& carver) {
@@ -118,7 +127,15 @@ void Model::PlaceWeights(const AttendantCudaWeights& from, Carver& carver) {
     weights_.embedding_projection = PlaceLinear(carver, MatmulKind::kEmbedding);
   }
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
-    PlaceLayer(from.layers[i], carver, weights_.layers[i]);
+    DeviceLayer& layer = weights_.layers[i];
+    const auto first =
+        static_cast<size_t>(FirstOfSameTensors(from.layers, static_cast<int64_t>(i)));
+    if (first < i) {
+      layer = weights_.layers[first];
+    } else {
+      PlaceLayer(from.layers[i], carver, layer);
+    }
+    layer.local = from.layers[i].local != 0;
   }
   weights_.final_norm = PlaceNorm(from.final_norm, config_.hidden, carver);
   const int64_t angles = config_.max_positions * head_dim();

@@ -34,6 +34,10 @@ struct DeviceLayer {
   const DeviceLinear& matmul(MatmulKind kind) const { return matmuls[static_cast<int>(kind)]; }
 };
 
+// The first of the layers up to `index` that has its tensors, which is itself where none shares
+// them.
+int64_t FirstOfSameTensors(const AttendantCudaLayer* layers, int64_t index);
+
 // A tensor that the encoder lacks is null.
 struct DeviceWeights {
   void* token_embedding = nullptr;     // [vocab, input_width], in the states' format

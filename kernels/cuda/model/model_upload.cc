@@ -17,6 +17,7 @@ class ModelUpload {
     ATTENDANT_CUDA_TRY(upload_.Start());
     ATTENDANT_CUDA_TRY(Embeddings(weights, to));
     for (int64_t i = 0; i < config.layers; ++i) {
+      if (FirstOfSameTensors(weights.layers, i) < i) continue;
       ATTENDANT_CUDA_TRY(Layer(weights.layers[i], to.layers[static_cast<size_t>(i)]));
     }
     ATTENDANT_CUDA_TRY(Norm(weights.final_norm, hidden_, to.final_norm));

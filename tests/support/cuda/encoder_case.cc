@@ -48,7 +48,7 @@ RandomEncoder::RandomEncoder(const AttendantCudaConfig& config, uint32_t seed, c
     weights_.embedding_projection = TakeLinear(config.hidden, width);
   }
   for (int64_t i = 0; i < config.layers; ++i) {
-    AttendantCudaLayer layer = TakeLayer(i == 0);
+    AttendantCudaLayer layer = i > 0 && parts.shared_layers ? layers_.front() : TakeLayer(i == 0);
     layer.local = static_cast<int32_t>(parts.local_layers >> i & 1u);
     layers_.push_back(layer);
   }

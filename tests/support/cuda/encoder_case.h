@@ -22,6 +22,7 @@ struct Parts {
   bool query_key_norm = false;
   bool whole_query_key_norm = false;
   bool second_attention_norm = false;
+  bool shared_layers = false;  // all have the first one's tensors
   bool learned_positions = true;
   double rotary_base = 0;        // 0: no rotary positions
   double local_rotary_base = 0;  // of local layers

@@ -161,6 +161,7 @@ std::vector<Variant> ListOthers() {
                [](Variant& v) {
                  v.config.activation = ATTENDANT_CUDA_GELU_TANH;
                  v.config.embedding_width = 32;
+                 v.parts.shared_layers = true;
                }),
           With("wide raw embeddings, norms before",
                [](Variant& v) {

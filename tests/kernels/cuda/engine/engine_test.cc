@@ -302,6 +302,20 @@ TEST_F(SessionTest, SessionsOfOneModelShareWhatTheyFound) {
   Release();
 }
 
+TEST_F(SessionTest, LayersOfTheSameTensorsTakeMemoryOnce) {
+  const auto bytes = [&](int64_t layers, bool shared) {
+    AttendantCudaConfig config = SmallConfig();
+    config.layers = layers;
+    const RandomEncoder encoder(config, 1, {.shared_layers = shared});
+    ModelPointer model(nullptr, {&interface_});
+    EXPECT_EQ(MakeModel(interface_, 0, encoder, ATTENDANT_CUDA_BF16, model).code,
+              ATTENDANT_CUDA_OK);
+    return interface_.model_bytes(model.get());
+  };
+  EXPECT_EQ(bytes(5, true), bytes(1, false));
+  EXPECT_GT(bytes(2, false), bytes(1, false));
+}
+
 TEST_F(SessionTest, SeveralDevicesAreReplicas) {
   cuda_emulation::Configure({.devices = 3, .schedule = Schedule::kShuffled});
   int32_t count = 0;

@@ -50,8 +50,8 @@ class RevokedKeyTest : public testing::Test {
     while (HasOpenCall()) ASSERT_LT(absl::Now(), end);
   }
   bool HasOpenCall() {
-    const std::string page = HttpGet(server_.http_port(), "/connections").body;
-    for (const auto& connection : nlohmann::json::parse(page)["connections"]) {
+    const auto page = nlohmann::json::parse(HttpGet(server_.http_port(), "/connections").body);
+    for (const auto& connection : page["connections"]) {
       if (connection["open_calls"] != 0) return true;
     }
     return false;

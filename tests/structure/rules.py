@@ -65,6 +65,7 @@ TABLE = {
     "server/limits": row(),
     "server/text/unicode": row(libraries="absl", private="icu"),
     "server/text/base": row("kernels/core kernels/io server/text/unicode", "absl"),
+    "server/text/chat_template": row("kernels/core server/text/unicode", "absl"),
     "server/text/models": row("server/text/base server/text/unicode", "absl"),
     "server/text/normalizers": row("server/text/base server/text/unicode", "absl"),
     "server/text/pre_tokenizers": row("server/text/base server/text/unicode", "absl"),

@@ -334,6 +334,11 @@ absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& json, const std::strin
   ATTENDANT_ASSIGN_OR_RETURN(
       checkpoint.classifier,
       ReadSequenceClassifier(json, config.encoder.hidden, directory, *storage->store));
+  if (!checkpoint.classifier.has_value()) {
+    ATTENDANT_ASSIGN_OR_RETURN(
+        checkpoint.classifier,
+        ReadWordClassifier(json, directory, checkpoint.weights, *storage->store));
+  }
   ATTENDANT_ASSIGN_OR_RETURN(
       checkpoint.token_heads,
       ReadTokenHeads(json, config.encoder, checkpoint.weights, directory, *storage->store));

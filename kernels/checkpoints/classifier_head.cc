@@ -2,7 +2,9 @@
 #include "kernels/checkpoints/classifier_head.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -11,9 +13,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "kernels/checkpoints/head_fields.h"
 #include "kernels/checkpoints/read_tensor.h"
+#include "kernels/checkpoints/sentence_module.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"
@@ -96,6 +100,13 @@ const HeadForm* FindForm(absl::string_view architecture, const TensorStore& stor
     if (found == nullptr) found = &form;
   }
   return found;
+}
+
+// As config.json of a cross-encoder names it.
+absl::StatusOr<std::optional<ScoreActivation>> ReadCrossEncoderActivation(const JsonNode& config) {
+  if (!config.Has("sentence_transformers")) return std::nullopt;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode fields, config.Field("sentence_transformers"));
+  return ReadScoreActivation(fields, "activation_fn");
 }
 
 class Reader {
@@ -213,11 +224,8 @@ class Reader {
   }
 
   absl::StatusOr<ScoreActivation> ReadActivation(int64_t labels) const {
-    std::optional<ScoreActivation> named;
-    if (config_.Has("sentence_transformers")) {
-      ATTENDANT_ASSIGN_OR_RETURN(const JsonNode fields, config_.Field("sentence_transformers"));
-      ATTENDANT_ASSIGN_OR_RETURN(named, ReadScoreActivation(fields, "activation_fn"));
-    }
+    ATTENDANT_ASSIGN_OR_RETURN(std::optional<ScoreActivation> named,
+                               ReadCrossEncoderActivation(config_));
     if (!named.has_value()) {
       ATTENDANT_ASSIGN_OR_RETURN(
           named, ReadScoreActivation(config_, "sbert_ce_default_activation_function"));
@@ -234,6 +242,84 @@ class Reader {
   const int64_t hidden_;
   TensorStore& store_;
 };
+
+// Of language models without a bias, whose logits nothing changes.
+constexpr absl::string_view kLanguageModels[] = {"LlamaForCausalLM", "MistralForCausalLM",
+                                                 "Qwen2ForCausalLM", "Qwen3ForCausalLM"};
+
+absl::Status CheckLanguageModel(const JsonNode& config) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string architecture, FirstArchitecture(config));
+  const auto* const end = std::end(kLanguageModels);
+  if (std::find(std::begin(kLanguageModels), end, architecture) != end) return absl::OkStatus();
+  return Unsupported(config, "architectures", Quoted(architecture),
+                     absl::StrCat(absl::StrJoin(kLanguageModels, ", "), " for a LogitScore"));
+}
+
+// The head's weights, [vocab, hidden]; null where they are those of the token embedding.
+absl::StatusOr<const StoredTensor*> FindWords(const JsonNode& config, const EncoderWeights& weights,
+                                              const TensorStore& store) {
+  constexpr char kName[] = "lm_head.weight";
+  const StoredTensor* const words = store.Find(kName);
+  if (words == nullptr) {
+    bool tied = true;
+    ATTENDANT_RETURN_IF_ERROR(config.Read("tie_word_embeddings", tied));
+    if (tied) return nullptr;
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor ", Quoted(kName), " is missing, and `tie_word_embeddings` is false"));
+  }
+  const int64_t vocab = weights.token_embedding.dim(0), hidden = weights.token_embedding.dim(1);
+  if (words->dims == std::vector<int64_t>{vocab, hidden}) return words;
+  return absl::InvalidArgumentError(
+      absl::StrCat("tensor ", Quoted(kName), " has shape [", absl::StrJoin(words->dims, ", "),
+                   "], the token embedding [", vocab, ", ", hidden, "]"));
+}
+
+class WordReader {
+ public:
+  WordReader(const JsonNode& module, const StoredTensor* words, const EncoderWeights& weights)
+      : module_(module), words_(words), embedding_(weights.token_embedding) {}
+
+  // The row of the token in `field`.
+  absl::StatusOr<std::vector<float>> Read(const char* field) const {
+    int64_t id = 0;
+    ATTENDANT_RETURN_IF_ERROR(module_.Require(field, id));
+    if (id < 0 || id >= embedding_.dim(0)) {
+      return absl::InvalidArgumentError(absl::StrCat(module_.where(), ": `", field, "` is ", id,
+                                                     ", it must be from 0 to ",
+                                                     embedding_.dim(0) - 1));
+    }
+    if (words_ != nullptr) return TensorStore::Row(*words_, id);
+    const float* const row = embedding_.row(id);
+    return std::vector<float>(row, row + embedding_.dim(1));
+  }
+
+ private:
+  const JsonNode& module_;
+  const StoredTensor* const words_;
+  const TensorView<const float, 2>& embedding_;
+};
+
+absl::StatusOr<SequenceClassifier> ReadWordHead(const JsonNode& config, const JsonNode& module,
+                                                const EncoderWeights& weights,
+                                                const TensorStore& store) {
+  ATTENDANT_RETURN_IF_ERROR(CheckLanguageModel(config));
+  ATTENDANT_RETURN_IF_ERROR(CheckText(module, "module_input_name", "causal_logits"));
+  ATTENDANT_ASSIGN_OR_RETURN(const StoredTensor* const words, FindWords(config, weights, store));
+  const WordReader reader(module, words, weights);
+  SequenceClassifier head{.pooling = Pooling::kLast};
+  head.out.outputs = 1;
+  head.out.inputs = weights.token_embedding.dim(1);
+  head.labels.emplace_back("LABEL_0");
+  ATTENDANT_ASSIGN_OR_RETURN(head.out.weight, reader.Read("true_token_id"));
+  if (module.Has("false_token_id")) {
+    ATTENDANT_ASSIGN_OR_RETURN(const std::vector<float> against, reader.Read("false_token_id"));
+    for (size_t i = 0; i < against.size(); ++i) head.out.weight[i] -= against[i];
+  }
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<ScoreActivation> named,
+                             ReadCrossEncoderActivation(config));
+  head.scores = named.value_or(ScoreActivation::kSigmoid);
+  return head;
+}
 
 }  // namespace
 
@@ -254,6 +340,17 @@ absl::StatusOr<std::optional<SequenceClassifier>> ReadSequenceClassifier(
   const HeadForm* const form = FindForm(architecture, store);
   if (form == nullptr) return std::nullopt;
   absl::StatusOr<SequenceClassifier> head = Reader(config, hidden, store).Read(*form);
+  if (head.ok()) return std::optional(*std::move(head));
+  return absl::Status(head.status().code(), absl::StrCat(directory, ": ", head.status().message()));
+}
+
+absl::StatusOr<std::optional<SequenceClassifier>> ReadWordClassifier(const JsonNode& config,
+                                                                     const std::string& directory,
+                                                                     const EncoderWeights& weights,
+                                                                     const TensorStore& store) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> module, ReadLogitScore(directory));
+  if (!module.has_value()) return std::nullopt;
+  absl::StatusOr<SequenceClassifier> head = ReadWordHead(config, *module, weights, store);
   if (head.ok()) return std::optional(*std::move(head));
   return absl::Status(head.status().code(), absl::StrCat(directory, ": ", head.status().message()));
 }

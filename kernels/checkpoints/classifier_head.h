@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "kernels/core/encoder_weights.h"
 #include "kernels/heads/sequence_classifier.h"
 
 namespace attendant {
@@ -26,5 +27,15 @@ absl::StatusOr<std::optional<ScoreActivation>> ReadScoreActivation(const JsonNod
 // is missing or contradictory; UNIMPLEMENTED for an option that is not computed.
 absl::StatusOr<std::optional<SequenceClassifier>> ReadSequenceClassifier(
     const JsonNode& config, int64_t hidden, const std::string& directory, TensorStore& store);
+
+// The head of a folder with LogitScore: the logit of a word behind the last token, or how much it
+// is above that of another word. Of the language model's head only these rows are read; they are
+// those of the token embedding where none are stored. Nullopt for other folders. INVALID_ARGUMENT,
+// naming file and field or tensor, for what is missing or contradictory; UNIMPLEMENTED for another
+// language model than Llama, Mistral, Qwen2 and Qwen3, and for another input of the module.
+absl::StatusOr<std::optional<SequenceClassifier>> ReadWordClassifier(const JsonNode& config,
+                                                                     const std::string& directory,
+                                                                     const EncoderWeights& weights,
+                                                                     const TensorStore& store);
 
 }  // namespace attendant

@@ -14,7 +14,6 @@
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"
-#include "kernels/io/json_file.h"
 #include "kernels/io/tensor_store.h"
 
 namespace attendant {
@@ -127,6 +126,28 @@ absl::Status CheckModulePath(const JsonNode& module, absl::string_view path) {
   if (!absl::StartsWith(path, "/") && !absl::StrContains(path, "..")) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(module.where(), ": path ", Quote(path), " leaves the checkpoint's folder"));
+}
+
+absl::StatusOr<bool> IsLogitScoreChain(const JsonNode& modules) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
+  ATTENDANT_ASSIGN_OR_RETURN(const bool transformer, IsModule(modules, 0, "Transformer"));
+  ATTENDANT_ASSIGN_OR_RETURN(const bool score, IsModule(modules, 1, "LogitScore"));
+  return transformer && score && elements.size() == 2;
+}
+
+absl::StatusOr<std::optional<JsonNode>> ReadLogitScore(const std::string& directory) {
+  const absl::StatusOr<JsonNode> modules = ReadJsonFile(directory + "/modules.json");
+  if (absl::IsNotFound(modules.status())) return std::nullopt;
+  ATTENDANT_RETURN_IF_ERROR(modules);
+  ATTENDANT_ASSIGN_OR_RETURN(const bool found, IsLogitScoreChain(*modules));
+  if (!found) return std::nullopt;
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules->Elements());
+  std::string path;
+  ATTENDANT_RETURN_IF_ERROR(elements[1].Read("path", path));
+  ATTENDANT_RETURN_IF_ERROR(CheckModulePath(elements[1], path));
+  ATTENDANT_ASSIGN_OR_RETURN(JsonNode module,
+                             ReadJsonFile(absl::StrCat(directory, "/", path, "/config.json")));
+  return std::optional(std::move(module));
 }
 
 absl::StatusOr<SentenceHead::Dense> ReadDense(const std::string& directory, int64_t width,

@@ -3,16 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/heads/sentence_head.h"
+#include "kernels/io/json_file.h"
 
 namespace attendant {
-
-class JsonNode;
 
 // The class of a module, by its Python type: the last word of one of sentence-transformers or
 // PyLate, which have moved their classes from version to version. "custom_st.Transformer", of Jina
@@ -29,6 +29,12 @@ absl::StatusOr<bool> IsModule(const JsonNode& modules, size_t index, absl::strin
 
 // INVALID_ARGUMENT where `path`, the folder of a module of modules.json, leaves the checkpoint's.
 absl::Status CheckModulePath(const JsonNode& module, absl::string_view path);
+
+// Whether the chain of modules.json is a Transformer and LogitScore. INVALID_ARGUMENT for a file
+// that is not valid.
+absl::StatusOr<bool> IsLogitScoreChain(const JsonNode& modules);
+// The config.json of the LogitScore in such a folder; nullopt for other folders.
+absl::StatusOr<std::optional<JsonNode>> ReadLogitScore(const std::string& directory);
 
 // The input of a module: the embedding of the sentence, or the embeddings of its tokens. PyLate
 // saves the first name for both: a Dense on tokens may have it too.

@@ -150,4 +150,14 @@ absl::StatusOr<const float*> TensorStore::Floats(const StoredTensor& tensor) {
   return values;
 }
 
+absl::StatusOr<std::vector<float>> TensorStore::Row(const StoredTensor& tensor, int64_t index) {
+  const size_t bytes = tensor.data.size() / static_cast<size_t>(tensor.dims[0]);
+  std::vector<float> values(static_cast<size_t>(tensor.dims[1]));
+  const absl::Status status = ConvertToFloat(
+      tensor.dtype, tensor.data.subspan(static_cast<size_t>(index) * bytes, bytes), values);
+  if (!status.ok()) return Bad(tensor, status.message());
+  ATTENDANT_RETURN_IF_ERROR(CheckFinite(tensor, values));
+  return values;
+}
+
 }  // namespace attendant

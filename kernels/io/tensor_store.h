@@ -41,6 +41,10 @@ class TensorStore {
   // not fit in memory.
   absl::StatusOr<const float*> Floats(const StoredTensor& tensor);
 
+  // The values of row `index` alone. REQUIRES: `tensor` came from Find and has two dimensions, and
+  // the row is there. Errors are Floats's.
+  static absl::StatusOr<std::vector<float>> Row(const StoredTensor& tensor, int64_t index);
+
   // Gives a tensor another name too. REQUIRES: `tensor` came from Find.
   void AddName(const std::string& name, const StoredTensor& tensor) { tensors_[name] = &tensor; }
   // Adds the tensor `name`: an f32 copy of `tensor`, valid as long as this store, which the caller

@@ -21,15 +21,18 @@ namespace attendant {
 
 namespace {
 
-// What a prompt may add to a sequence, in bytes of its text and in tokens beside it: ids, positions
-// and segments, twice.
+// What a prompt or a chat template may add to a sequence, in bytes of its text and in tokens beside
+// it: ids, positions and segments, twice.
 constexpr int64_t kBytesPerToken = 24;
 
 // Pooled vectors that go through the modules together: a module's weight is read once for them, and
 // they stay in the cache meanwhile.
 constexpr size_t kRowsAtOnce = 32;
 
-int64_t PromptBytes(const Prompt* prompt) {
+int64_t PromptBytes(const EncoderModel& model, const Prompt* prompt) {
+  if (const PairForm* form = model.prompts.FindPairForm(prompt)) {
+    return kBytesPerToken * form->fixed_bytes();
+  }
   if (prompt == nullptr) return 0;
   int64_t beside = 0;
   if (prompt->form.has_value()) beside = prompt->form->filler ? prompt->form->filled_tokens : 1;
@@ -39,10 +42,10 @@ int64_t PromptBytes(const Prompt* prompt) {
 absl::StatusOr<int64_t> PromptBytes(const EncoderModel& model, const EncodeInput& input) {
   if (input.compares()) {
     const PairPrompts prompts = FindPairPrompts(model);
-    return std::max(PromptBytes(prompts.query), PromptBytes(prompts.document));
+    return std::max(PromptBytes(model, prompts.query), PromptBytes(model, prompts.document));
   }
   ATTENDANT_ASSIGN_OR_RETURN(const Prompt* prompt, model.prompts.Find(input.prompt_name));
-  return PromptBytes(prompt);
+  return PromptBytes(model, prompt);
 }
 
 }  // namespace

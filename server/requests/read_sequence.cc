@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
+#include "server/models/sentence/pair_form.h"
 #include "server/requests/invalid.h"
 #include "server/requests/outputs/late_scores.h"
 #include "server/text/tokenizer.h"
@@ -68,6 +69,26 @@ int64_t TokensOf(const TextForm& form, int64_t max_text_tokens) {
   return form.max_tokens - (form.marker.has_value() ? 1 : 0);
 }
 
+// Of a model whose pairs have a form.
+absl::StatusOr<TokenizedText> TokenizeFormed(const SequenceReading& reading, const PairForm& form,
+                                             const SequenceContent& content,
+                                             const TokenizerOptions& options) {
+  const auto* const pair = std::get_if<TextPair>(&content);
+  if (pair == nullptr) {
+    return Invalid("it is a single text, but the chat template of model '", reading.model.name,
+                   "' takes pairs of texts");
+  }
+  if (options.pair != PairTruncation::kLongestFirst) {
+    return Invalid("pair_truncation is not for model '", reading.model.name,
+                   "', whose chat template makes one text of a pair");
+  }
+  if (options.offsets != OffsetUnit::kNone) {
+    return Invalid("token_offsets are not for model '", reading.model.name,
+                   "', whose chat template makes one text of a pair");
+  }
+  return TokenizePair(form, *reading.model.tokenizer, *pair->first, pair->second, options);
+}
+
 absl::StatusOr<TokenizedText> TokenizeContent(const SequenceReading& reading, size_t index,
                                               const SequenceContent& content) {
   const Tokenizer& tokenizer = *reading.model.tokenizer;
@@ -77,8 +98,12 @@ absl::StatusOr<TokenizedText> TokenizeContent(const SequenceReading& reading, si
                            .pair = reading.input.pair_truncation,
                            .count = reading.input.count_tokens};
   if (reading.input.token_offsets) options.offsets = OffsetUnit::kCharacters;
-  if (const auto* pair = std::get_if<TextPair>(&content)) {
-    options.max_second_tokens = reading.input.max_tokens;
+  const auto* const pair = std::get_if<TextPair>(&content);
+  if (pair != nullptr) options.max_second_tokens = reading.input.max_tokens;
+  if (const PairForm* form = reading.model.prompts.FindPairForm(reading.prompt)) {
+    return TokenizeFormed(reading, *form, content, options);
+  }
+  if (pair != nullptr) {
     return tokenizer.TokenizePair(*pair->first, pair->second, options);
   }
   if (reading.prompt != nullptr) {
@@ -173,7 +198,9 @@ absl::Status InSequence(const EncodeInput& input, size_t index, const absl::Stat
 absl::StatusOr<EncodedSequence> ReadSequence(const SequenceReading& reading, size_t index,
                                              const SequenceContent& content) {
   const bool is_text = std::holds_alternative<std::string>(content);
-  if (!is_text && reading.prompt != nullptr && reading.input.prompt_name.has_value()) {
+  const bool takes_prompt = is_text || (std::holds_alternative<TextPair>(content) &&
+                                        reading.model.prompts.pair_form.has_value());
+  if (!takes_prompt && reading.prompt != nullptr && reading.input.prompt_name.has_value()) {
     return Invalid("sequence ", index, " is no single text: prompt_name is for texts");
   }
   if (const auto* ids = std::get_if<IdsInput>(&content)) return FromIds(reading, index, *ids);

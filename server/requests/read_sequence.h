@@ -15,7 +15,8 @@ namespace attendant {
 struct SequenceReading {
   const EncoderModel& model;
   const EncodeInput& input;
-  const Prompt* prompt = nullptr;  // goes before each text that is no pair
+  // Goes before each text that is no pair, and into pairs with a form.
+  const Prompt* prompt = nullptr;
 };
 
 // The end of a text that is cut.
@@ -24,9 +25,10 @@ TruncationSide SideOf(const SequenceReading& reading);
 // "sequence 3: " before the message: the number by which the client knows sequence `index`.
 absl::Status InSequence(const EncodeInput& input, size_t index, const absl::Status& status);
 
-// The tokens of a request's sequence `index`; its results are empty. A pair of texts and ids take
-// no prompt: where the request names one, they are refused. INVALID_ARGUMENT names the sequence,
-// the field, its value and the limit.
+// The tokens of a request's sequence `index`; its results are empty. Ids take no prompt, nor does a
+// pair of texts without a form (pair_form.h): where the request names one, they are refused. A
+// model whose pairs have a form takes no single text. INVALID_ARGUMENT names the sequence, the
+// field, its value and the limit.
 absl::StatusOr<EncodedSequence> ReadSequence(const SequenceReading& reading, size_t index,
                                              const SequenceContent& content);
 

@@ -164,13 +164,16 @@ absl::Status TokenizerPipeline::AddTokens(const std::vector<AddedToken>& tokens)
 
 absl::StatusOr<TokenizedText> TokenizerPipeline::Tokenize(absl::string_view text,
                                                           const TokenizerOptions& options) const {
-  if (options.prompt.empty()) return Assemble({&text, 1}, parts_.sequence.single, "text", options);
+  static const TemplatePart kTextAlone{.text = 0};
+  const std::span<const TemplatePart> sequence =
+      options.special_tokens ? std::span(parts_.sequence.single) : std::span(&kTextAlone, 1);
+  if (options.prompt.empty()) return Assemble({&text, 1}, sequence, "text", options);
   if (const std::optional<size_t> offset = FindInvalidUtf8(text)) {
     return absl::InvalidArgumentError(absl::StrCat("invalid UTF-8 at byte ", *offset));
   }
   const std::string joined = absl::StrCat(options.prompt, text);
   const absl::string_view whole = joined;
-  return Assemble({&whole, 1}, parts_.sequence.single, "text", options);
+  return Assemble({&whole, 1}, sequence, "text", options);
 }
 
 absl::StatusOr<TokenizedText> TokenizerPipeline::TokenizePair(

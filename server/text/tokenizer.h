@@ -31,6 +31,7 @@ struct TokenizerOptions {
   PairTruncation pair = PairTruncation::kLongestFirst;
   int64_t max_second_tokens = 0;  // > 0: the second text of a pair is cut to these before all else
   absl::string_view prompt{};     // valid UTF-8 that goes before the text; not for pairs
+  bool special_tokens = true;     // false: none around a single text
   bool count = true;  // false: a text that is cut on the right is read as far as it is kept
   OffsetUnit offsets = OffsetUnit::kNone;
 };

@@ -11,4 +11,9 @@ namespace attendant {
 // tokenizer_config.json that is not valid.
 absl::StatusOr<bool> WantsChatTemplate(const ModelFolder& folder);
 
+// Whether sentence-transformers makes each pair of `folder`, a cross-encoder's, messages of the
+// chat template: its settings of the Transformer say so. INVALID_ARGUMENT for a file that is not
+// valid; UNIMPLEMENTED for a LogitScore whose settings leave it open.
+absl::StatusOr<bool> PairsAreMessages(const ModelFolder& folder);
+
 }  // namespace attendant

@@ -10,6 +10,7 @@
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"
 #include "kernels/io/json_file.h"
+#include "server/models/sentence/chat_template.h"
 
 namespace attendant {
 namespace {
@@ -25,13 +26,16 @@ absl::Status CheckDefaultPrompt(const JsonNode& config) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode prompts, config.Field("prompts"));
   ATTENDANT_RETURN_IF_ERROR(prompts.Read(name, text));
   if (text.empty()) return absl::OkStatus();
-  return Unsupported(config, "default_prompt_name", Quoted(name),
-                     "none for a cross-encoder: a prompt is not put before pairs");
+  return Unsupported(
+      config, "default_prompt_name", Quoted(name),
+      "none for a cross-encoder without a chat template: a prompt is not put before pairs");
 }
 
 }  // namespace
 
 absl::StatusOr<bool> IsCrossEncoderChain(const std::string& directory, const JsonNode& modules) {
+  ATTENDANT_ASSIGN_OR_RETURN(const bool words, IsLogitScoreChain(modules));
+  if (words) return true;
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
   ATTENDANT_ASSIGN_OR_RETURN(const bool transformer, IsModule(modules, 0, "Transformer"));
   if (!transformer || elements.size() != 1) return false;
@@ -56,8 +60,12 @@ absl::Status ReadCrossEncoder(const ModelFolder& folder,
                      "/config.json: `architectures` is of no classifier that is "
                      "supported, and the folder is a cross-encoder's"));
   }
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(SettingsFile(folder.root)));
-  ATTENDANT_RETURN_IF_ERROR(CheckDefaultPrompt(config));
+  const absl::StatusOr<JsonNode> file = ReadJsonFile(SettingsFile(folder.root));
+  if (absl::IsNotFound(file.status())) return absl::OkStatus();
+  ATTENDANT_RETURN_IF_ERROR(file);
+  const JsonNode& config = *file;
+  ATTENDANT_ASSIGN_OR_RETURN(const bool chats, PairsAreMessages(folder));
+  if (!chats) ATTENDANT_RETURN_IF_ERROR(CheckDefaultPrompt(config));
   ATTENDANT_ASSIGN_OR_RETURN(const std::optional<ScoreActivation> scores,
                              ReadScoreActivation(config, "activation_fn"));
   if (scores.has_value()) classifier->scores = *scores;

@@ -14,13 +14,14 @@ namespace attendant {
 class JsonNode;
 
 // Whether `modules`, the modules.json of `directory`, is that of a CrossEncoder of
-// sentence-transformers 6: a Transformer alone, and the name of the class in
-// config_sentence_transformers.json. INVALID_ARGUMENT for a file that is not valid.
+// sentence-transformers 6: a Transformer and LogitScore, or a Transformer alone and the name of the
+// class in config_sentence_transformers.json. INVALID_ARGUMENT for a file that is not valid.
 absl::StatusOr<bool> IsCrossEncoderChain(const std::string& directory, const JsonNode& modules);
 
 // Gives `classifier` the activation of scores that such a folder names; leaves it as it is for
 // other folders. UNIMPLEMENTED, naming file and field, for another activation, for a default
-// prompt, which is not put before pairs, and for a folder whose `classifier` is not there.
+// prompt without a chat template, which is not put before pairs, and for a folder whose
+// `classifier` is not there.
 absl::Status ReadCrossEncoder(const ModelFolder& folder,
                               std::optional<SequenceClassifier>& classifier);
 

@@ -3,6 +3,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/core/status_macros.h"
+#include "server/models/sentence/read_pair_forms.h"
 
 namespace attendant {
 namespace {
@@ -28,6 +29,7 @@ absl::StatusOr<ModelPrompts> ReadModelPrompts(const PromptContext& model,
                                                              model.tokenizer, model.config.vocab));
     AddLookup(*folder.query, read.prompts);
   }
+  ATTENDANT_RETURN_IF_ERROR(AddPairForms(folder, model.tokenizer, read.prompts));
   ATTENDANT_RETURN_IF_ERROR(CountTokens(model.tokenizer, model.max_text_tokens, read.prompts));
   return read;
 }

@@ -35,7 +35,7 @@ struct PromptContext {
 
 // Reads the prompts of a model that takes texts, with their forms, their tokens and the lookup of
 // queries. `adapter` as ReadPrompts has it. Errors are those of ReadPrompts, AddTextForms,
-// CheckExpansion, ReadSparseLookup and CountTokens.
+// CheckExpansion, AddPairForms, ReadSparseLookup and CountTokens.
 absl::StatusOr<ModelPrompts> ReadModelPrompts(const PromptContext& model,
                                               const std::string& adapter = "");
 

@@ -67,6 +67,11 @@ absl::Status AddInstruction(const std::string& directory, const std::string& ada
 
 }  // namespace
 
+const PairForm* Prompts::FindPairForm(const Prompt* prompt) const {
+  if (!pair_form.has_value()) return nullptr;
+  return prompt == nullptr ? &*pair_form : &*prompt->pair_form;
+}
+
 absl::StatusOr<const Prompt*> Prompts::Find(const std::optional<std::string>& name) const {
   const std::string& wanted = name.has_value() ? *name : default_name;
   if (wanted.empty()) return nullptr;

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/models/sentence/pair_form.h"
 #include "server/text/tokenizer.h"
 
 namespace attendant {
@@ -27,13 +28,18 @@ struct Prompt {
   std::string text;
   int64_t tokens = 0;  // with the special tokens before it, without those behind it
   std::optional<TextForm> form{};
+  std::optional<PairForm> pair_form{};  // of pairs that become messages (pair_form.h)
   bool looks_up = false;  // its texts have sparse vectors alone, looked up (sparse_lookup.h)
 };
 
 // The prompts that a checkpoint names: "query", "document". Immutable after loading, thread-safe.
 struct Prompts {
   std::map<std::string, Prompt, std::less<>> by_name;
-  std::string default_name;  // empty: none
+  std::string default_name;             // empty: none
+  std::optional<PairForm> pair_form{};  // without a prompt; a model with it takes pairs alone
+
+  // The form of pairs with `prompt`, or without one for null. Null: pairs have none.
+  const PairForm* FindPairForm(const Prompt* prompt) const;
 
   // The prompt of that name; without a name, the default one; null for none, for an empty name and
   // for a prompt that changes nothing. INVALID_ARGUMENT, listing the names, for an unknown one.

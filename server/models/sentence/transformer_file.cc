@@ -12,6 +12,7 @@
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"
+#include "server/models/sentence/chat_template.h"
 
 namespace attendant {
 namespace {
@@ -67,21 +68,34 @@ absl::Status CheckCalls(const JsonNode& config) {
   return absl::OkStatus();
 }
 
-absl::Status CheckOutput(const JsonNode& config) {
+// Of a kind of input.
+absl::Status CheckMethod(const JsonNode& kinds, const char* kind, const std::string& output) {
+  if (!kinds.Has(kind)) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode input, kinds.Field(kind));
+  ATTENDANT_RETURN_IF_ERROR(CheckText(input, "method", "forward"));
+  return CheckText(input, "method_output_name", output);
+}
+
+absl::Status CheckOutput(const JsonNode& config, bool pairs_are_messages) {
   std::string task = "feature-extraction";
   ATTENDANT_RETURN_IF_ERROR(config.Read("transformer_task", task));
   ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> kinds,
                              FindObject(config, "modality_config"));
   if (!kinds.has_value()) return absl::OkStatus();
+  const std::string output = task == "feature-extraction" ? "last_hidden_state" : "logits";
+  ATTENDANT_RETURN_IF_ERROR(CheckMethod(*kinds, "text", output));
+  if (!kinds->Has("message")) return absl::OkStatus();
   // With it, sentence-transformers makes a message of every text.
-  if (kinds->Has("message")) {
-    return Unsupported(*kinds, "message", "there", "none: texts go through no chat template");
+  if (!pairs_are_messages) {
+    return Unsupported(*kinds, "message", "there",
+                       "none but for a cross-encoder: single texts go through no chat template");
   }
-  if (!kinds->Has("text")) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode text, kinds->Field("text"));
-  ATTENDANT_RETURN_IF_ERROR(CheckText(text, "method", "forward"));
-  return CheckText(text, "method_output_name",
-                   task == "feature-extraction" ? "last_hidden_state" : "logits");
+  ATTENDANT_RETURN_IF_ERROR(CheckMethod(*kinds, "message", output));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode message, kinds->Field("message"));
+  std::string format = "auto";
+  ATTENDANT_RETURN_IF_ERROR(message.Read("format", format));
+  if (format == "flat") return absl::OkStatus();
+  return Unsupported(message, "format", Quoted(format), "`flat`");
 }
 
 absl::Status CheckLengths(const JsonNode& config, int64_t max_text_tokens) {
@@ -117,7 +131,8 @@ absl::Status CheckTransformerFile(const ModelFolder& folder, int64_t max_text_to
     ATTENDANT_RETURN_IF_ERROR(CheckArguments(*config, field));
   }
   ATTENDANT_RETURN_IF_ERROR(CheckCalls(*config));
-  ATTENDANT_RETURN_IF_ERROR(CheckOutput(*config));
+  ATTENDANT_ASSIGN_OR_RETURN(const bool messages, PairsAreMessages(folder));
+  ATTENDANT_RETURN_IF_ERROR(CheckOutput(*config, messages));
   ATTENDANT_ASSIGN_OR_RETURN(const std::optional<std::string> mask, FindMaskModule(folder.root));
   return mask.has_value() ? absl::OkStatus() : CheckLengths(*config, max_text_tokens);
 }

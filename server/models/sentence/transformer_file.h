@@ -20,8 +20,9 @@ absl::StatusOr<std::optional<JsonNode>> ReadTransformerFile(const std::string& d
 
 // OK where that file of `folder` asks for nothing that would change an answer and is not computed:
 // arguments for the config, the tokenizer or its calls, another output of the model, texts as
-// messages of a chat template, and outside of ColBERT lengths of queries or documents other than
-// `max_text_tokens`, and query expansion. Else UNIMPLEMENTED, naming file and field.
+// messages of a chat template but for pairs of a cross-encoder, and outside of ColBERT lengths of
+// queries or documents other than `max_text_tokens`, and query expansion. Else UNIMPLEMENTED,
+// naming file and field.
 absl::Status CheckTransformerFile(const ModelFolder& folder, int64_t max_text_tokens);
 
 }  // namespace attendant

@@ -15,6 +15,7 @@
 namespace attendant {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class TensorStoreTest : public ::testing::Test {
@@ -46,6 +47,21 @@ TEST_F(TensorStoreTest, UnalignedF32IsCopied) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(values) % alignof(float), 0u);
   EXPECT_EQ(values[0], 1);
   EXPECT_EQ(values[1], 2);
+}
+
+TEST_F(TensorStoreTest, ReadsARowAlone) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  WriteFile(directory_ / "model.safetensors",
+            SafetensorsBytes({FloatTensor("x", {3, 2}, {1, 2, 3, 4, 5, kInfinity}),
+                              {"half", "BF16", {2, 1}, std::string("\x80\x3f\x00\x40", 4)},
+                              {"ids", "I32", {1, 1}, "four"}}));
+  auto store = TensorStore::Open(directory_.path()).value();
+  EXPECT_THAT(TensorStore::Row(*store->Find("x"), 1).value(), ElementsAre(3, 4));
+  EXPECT_THAT(TensorStore::Row(*store->Find("half"), 1).value(), ElementsAre(2));
+  const absl::Status infinite = TensorStore::Row(*store->Find("x"), 2).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(infinite)) << infinite;
+  EXPECT_THAT(std::string(infinite.message()), HasSubstr("tensor `x`: value 1 of 2 is inf"));
+  EXPECT_TRUE(absl::IsInvalidArgument(TensorStore::Row(*store->Find("ids"), 0).status()));
 }
 
 TEST_F(TensorStoreTest, AddsNamesAndCopies) {

@@ -13,6 +13,18 @@ MUTANTS = {
         ("dropped = «std::min(found(), most) - values.size()»;", "0"),
         ("dropped += values.size() - kept;", ""),
     ],
+    "server/text/chat_template/chat_template.cc": [
+        ("++steps_ <= kMaxTemplateSteps", "true"),
+        ("scopes_.pop_back();", ""),
+    ],
+    "server/text/chat_template/chat_tokens.cc": [
+        ("begin > 0 || starts_line_", "begin > 0"),
+        ("kind != '\\0' && sign == '-'", "false"),
+    ],
+    "server/text/chat_template/chat_value.cc": [
+        ("CountBytes(text) + CountBytes(more) > kMaxRenderedBytes", "false"),
+        ("value.number + 1 == value.count", "true"),
+    ],
     "server/text/unicode/pattern.cc": [
         ("can_fail && item.max - item.min > 1", "false"),
         ("last = behind.first_failure;", "last = least;"),

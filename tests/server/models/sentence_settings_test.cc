@@ -263,7 +263,7 @@ TEST(SentenceSettingsTest, RefusesFieldsOfTheTransformerThatAreNotComputed) {
       {R"({"modality_config": {"text": {"method": "get_text_features"}}})",
        "`method` is `get_text_features`"},
       {R"({"modality_config": {"text": {"method": "forward"}, "message": {"format": "flat"}}})",
-       "`modality_config`: `message` is there, supported is none: texts go through no chat"}};
+       "`modality_config`: `message` is there, supported is none but for a cross-encoder"}};
   for (const auto& [text, message] : cases) {
     const absl::Status status = Read({{"sentence_bert_config.json", text}}).status();
     EXPECT_TRUE(absl::IsUnimplemented(status)) << status;

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/models/sentence/pair_form.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
+#include "server/text/unicode/utf8.h"
+
+namespace attendant {
+namespace {
+
+absl::Status CheckUtf8(absl::string_view text, absl::string_view which) {
+  const std::optional<size_t> offset = FindInvalidUtf8(text);
+  if (!offset.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("invalid UTF-8 at byte ", *offset, which));
+}
+
+// `text` without what is beyond its first tokens, or before its last ones. A character that lies in
+// a token and beyond goes too.
+absl::StatusOr<absl::string_view> CutToTokens(const Tokenizer& tokenizer, absl::string_view text,
+                                              int64_t max_tokens, TruncationSide side) {
+  ATTENDANT_ASSIGN_OR_RETURN(const TokenizedText tokens,
+                             tokenizer.Tokenize(text, {.max_tokens = max_tokens,
+                                                       .side = side,
+                                                       .special_tokens = false,
+                                                       .count = false,
+                                                       .offsets = OffsetUnit::kBytes}));
+  if (!tokens.truncated() || tokens.offsets.empty()) return text;
+  const auto continues = [&](size_t at) {
+    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+  };
+  if (side == TruncationSide::kLeft) {
+    size_t begin = tokens.offsets.front().begin;
+    while (continues(begin)) ++begin;
+    return text.substr(begin);
+  }
+  size_t end = tokens.offsets.back().end;
+  while (continues(end)) --end;
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+int64_t PairForm::fixed_bytes() const {
+  int64_t bytes = 0;
+  for (const ChatPart& part : text) bytes += static_cast<int64_t>(part.fixed.size());
+  return bytes;
+}
+
+absl::StatusOr<TokenizedText> TokenizePair(const PairForm& form, const Tokenizer& tokenizer,
+                                           absl::string_view query, absl::string_view document,
+                                           TokenizerOptions options) {
+  ATTENDANT_RETURN_IF_ERROR(CheckUtf8(query, ""));
+  ATTENDANT_RETURN_IF_ERROR(CheckUtf8(document, " of the second text"));
+  if (options.max_second_tokens > 0) {
+    ATTENDANT_ASSIGN_OR_RETURN(
+        document, CutToTokens(tokenizer, document, options.max_second_tokens, options.side));
+  }
+  std::string whole;
+  whole.reserve(static_cast<size_t>(form.fixed_bytes()) + query.size() + document.size());
+  for (const ChatPart& part : form.text) {
+    absl::StrAppend(&whole, part.unknown == PairForm::kQuery      ? query
+                            : part.unknown == PairForm::kDocument ? document
+                                                                  : part.fixed);
+  }
+  options.special_tokens = false;
+  ATTENDANT_ASSIGN_OR_RETURN(TokenizedText tokens, tokenizer.Tokenize(whole, options));
+  if (tokens.tokens_seen < options.max_tokens) return tokens;
+  const size_t kept = std::min(form.suffix.size(), tokens.token_ids.size());
+  std::copy_backward(form.suffix.end() - static_cast<std::ptrdiff_t>(kept), form.suffix.end(),
+                     tokens.token_ids.end());
+  return tokens;
+}
+
+}  // namespace attendant

@@ -94,8 +94,8 @@ struct EncodeRequest {
   DType dtype = DType::kF32;  // of the tensors in the answer, on the wire
   Truncation truncation = Truncation::kTextOnly;
   PairTruncation pair_truncation = PairTruncation::kLongestFirst;
-  // The model's prompt that goes before each text. Unset: its default one, if it has one; empty:
-  // none.
+  // The model's prompt that goes before each text, or into a pair's chat template. Unset: its
+  // default one, if it has one; empty: none.
   std::optional<std::string> prompt_name = {};
   int32_t priority = 0;  // -100 to 100; higher is served first
 };

@@ -148,6 +148,7 @@ void AnswerStream<Answer>::OnReadDone(bool ok) {
           [this, item = exchange.get()](int64_t bytes) { Admitted(*item, bytes); });
       ++undecided_;
       exchanges_.Add(exchange);
+      if (ended()) exchange->state->Cancel();  // of a read that was under way
     }
     Advance();
   }

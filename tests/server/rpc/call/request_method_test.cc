@@ -8,21 +8,25 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "attendant/v1/encoder.grpc.pb.h"
+#include "server/rpc/call/answer_stream.h"
 #include "server/rpc/call/raw_service.h"
 #include "server/threads/steady_time.h"
 
 namespace attendant {
 namespace {
 
+using Finisher = AnswerStream<v1::EncodeStreamResponse>::Finisher;
+
 // Answers unary requests at once. Those of streams wait for the test.
 class HoldingService final : public RawService<v1::Encoder> {
  public:
-  HoldingService(CallGate& gate, MemoryBudgets& budgets)
+  HoldingService(CallGate& gate, MemoryBudgets& budgets, Finisher finisher)
       : RawService(gate, budgets),
         method_(
             budgets, {},
@@ -31,7 +35,7 @@ class HoldingService final : public RawService<v1::Encoder> {
              .response_of = [](v1::EncodeStreamResponse& answer) -> v1::EncodeResponse& {
                return *answer.mutable_response();
              },
-             .finisher = FinishStreamAnswer,
+             .finisher = finisher,
              .start = [this](RequestCall call, v1::EncodeResponse&) { Take(std::move(call)); }}) {
     ServeRequests("Encode", "EncodeStream", method_);
   }
@@ -63,7 +67,8 @@ class HoldingService final : public RawService<v1::Encoder> {
 
 class RequestMethodTest : public testing::Test {
  protected:
-  RequestMethodTest() {
+  explicit RequestMethodTest(Finisher finisher = FinishStreamAnswer<v1::EncodeStreamResponse>)
+      : service_(gate_, budgets_, finisher) {
     int port = 0;
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -86,7 +91,7 @@ class RequestMethodTest : public testing::Test {
   ServerMetrics metrics_{"test"};
   CallGate gate_{metrics_};
   MemoryBudgets budgets_;
-  HoldingService service_{gate_, budgets_};
+  HoldingService service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::Encoder::Stub> stub_;
 };
@@ -124,6 +129,29 @@ TEST_F(RequestMethodTest, RequestsOfAStreamHaveItsDeadline) {
     request.done(absl::OkStatus());
     EXPECT_EQ(CountAnswers(*stream), 1);
   }
+}
+
+class OrderedStreamTest : public RequestMethodTest {
+ protected:
+  OrderedStreamTest() : RequestMethodTest(nullptr) {}
+};
+
+TEST_F(OrderedStreamTest, ARequestThatComesAfterAFailureIsCancelled) {
+  grpc::ClientContext context;
+  const auto stream = stub_->EncodeStream(&context);
+  std::vector<RequestCall> calls;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(stream->Write(v1::EncodeRequest()));
+    calls.push_back(service_.AwaitRequest());
+    ASSERT_TRUE(calls.back().state->AcquireResponse(100).ok());  // the stream reads the next one
+  }
+  calls[0].done(absl::InvalidArgumentError("the first one is wrong"));
+  ASSERT_TRUE(stream->Write(v1::EncodeRequest()));
+  calls.push_back(service_.AwaitRequest());
+  EXPECT_TRUE(calls[1].state->cancelled());
+  EXPECT_TRUE(calls[2].state->cancelled());
+  for (int i = 1; i < 3; ++i) calls[i].done(absl::CancelledError());
+  EXPECT_EQ(stream->Finish().error_message(), "the first one is wrong");
 }
 
 }  // namespace

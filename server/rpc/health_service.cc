@@ -164,7 +164,7 @@ HealthService::Watcher* HealthService::StartWatch(const IncomingCall& call) {
 void HealthService::BeginWatch(Watcher& watcher, const IncomingCall& call, bool has_message,
                                grpc::ByteBuffer& message) {
   HealthCheckRequest request;
-  const absl::Status refused = has_message ? ReadSmall(message, request) : RefuseNoMessage(call);
+  const absl::Status refused = has_message ? ReadSmall(message, request) : EndUnheard(call);
   message.Clear();  // the call may stay open for long
   absl::MutexLock lock(&mutex_);
   watcher.name = request.service().substr(0, kKeptNameBytes);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "server/requests/call_state.h"
 #include "server/threads/steady_time.h"
 
 namespace attendant {
@@ -90,9 +91,15 @@ CallGate::Entry EnterStream(CallGate& gate, MemoryBudgets& budgets, const CallMe
   return entry;
 }
 
-absl::Status RefuseNoMessage(const IncomingCall& call) {
+absl::Status EndUnheard(const IncomingCall& call) {
   absl::Status status = absl::InvalidArgumentError("the call has no whole message");
-  call.gate.CountMalformed();
+  if (!call.context.IsCancelled()) {
+    call.gate.CountMalformed();
+  } else if (Deadline(call.context) <= SteadyNow()) {
+    status = absl::DeadlineExceededError("the deadline passed before the call had a whole message");
+  } else {
+    status = CancelledByClient();
+  }
   call.gate.Ended(*call.info, {.code = status.code()});
   return status;
 }

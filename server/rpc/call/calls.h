@@ -78,8 +78,9 @@ CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
 CallGate::Entry EnterStream(CallGate& gate, MemoryBudgets& budgets, const CallMethod& method,
                             grpc::CallbackServerContext& context);
 
-// INVALID_ARGUMENT, counted and logged, for a call that ends without a whole message.
-absl::Status RefuseNoMessage(const IncomingCall& call);
+// The status, logged, of a call that ends before it has a whole message: CANCELLED or
+// DEADLINE_EXCEEDED where its client has gone, else INVALID_ARGUMENT, counted as malformed.
+absl::Status EndUnheard(const IncomingCall& call);
 
 // The call's deadline, of the steady clock; InfiniteFuture without one.
 absl::Time Deadline(const grpc::CallbackServerContext& context);

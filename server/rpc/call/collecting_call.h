@@ -53,7 +53,7 @@ class CollectingCall final : public ReadingCall {
   }
   void StartRequest() override {
     if (!key_.ok()) return End(key_);
-    if (state()->cancelled()) return Finish(grpc::Status::CANCELLED);
+    if (incoming().context.IsCancelled()) return End(EndUnheard(incoming()));
     state()->ReleaseRequest();
     handler_(collected_, state(), Ender());
   }

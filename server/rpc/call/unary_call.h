@@ -39,7 +39,7 @@ class UnaryCall final : public ReadingCall {
     return false;
   }
   void StartRequest() override {
-    if (!has_message_) return End(RefuseNoMessage(incoming()));
+    if (!has_message_) return End(EndUnheard(incoming()));
     handler_(incoming(), message(), state(), Ender());
   }
 

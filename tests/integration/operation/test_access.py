@@ -4,6 +4,7 @@
 import json
 import re
 import subprocess
+import threading
 
 import grpc
 import pytest
@@ -187,6 +188,23 @@ def test_refused_calls_have_ids_and_lines(stub, folder):
     assert not error.value.initial_metadata(), "gRPC retries no call whose answer has begun"
     line = wait_until("the line", 30, lambda: lines(folder, request_id="r-refused"))[0]
     assert line["code"] == "UNAUTHENTICATED" and "key" not in line
+
+
+@pytest.mark.parametrize("path", ["/attendant.v1.Encoder/Encode", "/tei.v1.Rerank/RerankStream"])
+@pytest.mark.parametrize("end", ["CANCELLED", "DEADLINE_EXCEEDED"])
+def test_a_client_that_leaves_before_its_message_is_not_malformed(guarded, folder, path, end):
+    before, name, left = refused(guarded, "message"), f"r-{end}-{path}", threading.Event()
+    with grpc.insecure_channel(guarded.grpc) as channel:
+        call = channel.stream_unary(path, request_serializer=Empty.SerializeToString).future(
+            iter(left.wait, True), timeout=0.5 if end == "DEADLINE_EXCEEDED" else DEADLINE,
+            metadata=(*bearer(INFER_KEY), ("x-request-id", name)))
+        if end == "CANCELLED":
+            unary(channel, "/inference.GRPCInferenceService/ServerLive")(Empty(), timeout=DEADLINE)
+            call.cancel()
+        wait_until("the end", 30, call.done)
+        line = wait_until("the line", 30, lambda: lines(folder, request_id=name))[0]
+        left.set()
+    assert line["code"] in (end, "CANCELLED") and refused(guarded, "message") == before
 
 
 def test_every_request_of_a_stream_has_a_line(stub, folder):

@@ -62,10 +62,12 @@ MUTANTS = {
         ("reading_ == nullptr && «undecided_ == 0 && !half_closed_»", "!half_closed_"),
         ("if (!std::exchange(exchange->admitted, true)) --undecided_;", "exchange->admitted = true;"),
         ("exchange->state->ReleaseRequest();", ""),
+        ("if (ended()) exchange->state->Cancel();", ""),
     ],
     "server/rpc/call/calls.cc": [
         ("status.message().substr(0, kMaxMessageBytes)", "status.message()"),
         ("entry.call = «std::shared_ptr<const CallInfo>(open, open->call.get())»;", "open->call"),
+        ("if («!call.context.IsCancelled()») {", "true"),
     ],
     "server/rpc/call/calls.h": [
         ("answer.mutable_error()->set_retry_after_ms(absl::ToInt64Milliseconds(*delay));", ""),
@@ -79,7 +81,7 @@ MUTANTS = {
         ("if (StopReading()) return StartRequest();", "return StartRequest();"),
     ],
     "server/rpc/call/unary_call.h": [
-        ("if (!has_message_) return End(RefuseNoMessage(incoming()));", ""),
+        ("if (!has_message_) return End(EndUnheard(incoming()));", ""),
     ],
     "server/rpc/call/raw_service.h": [
         ("if (status.ok()) status = HoldAnswer(*state, 0);", ""),

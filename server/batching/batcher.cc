@@ -99,7 +99,8 @@ void Batcher::Stop() {
   Ended ended;
   {
     absl::MutexLock lock(&mutex_);
-    draining_ = stopping_ = true;
+    stopping_ = true;
+    CloseWith(Draining());
     RejectAll(Stopped(), /*running_too=*/false, ended);
     work_->SignalAll();
     watch_->SignalAll();
@@ -152,9 +153,7 @@ std::optional<Batcher::Refusal> Batcher::Admit(std::unique_ptr<PendingRequest>& 
 
 std::optional<Batcher::Refusal> Batcher::FindRefusal(const PendingRequest& request,
                                                      const absl::Status& size, Ended& ended) {
-  if (draining_) {
-    return Refusal{RejectReason::kDraining, absl::UnavailableError("the server is draining")};
-  }
+  if (!closed_.ok()) return Refusal{RejectReason::kDraining, closed_};
   if (!lost_.ok()) return Refusal{RejectReason::kDeviceLost, lost_};
   if (!size.ok()) return Refusal{RejectReason::kTooLarge, size};
   if (request.deadline <= request.arrival) {
@@ -196,7 +195,7 @@ void Batcher::Drain(absl::Time deadline) {
   Ended ended;
   {
     absl::MutexLock lock(&mutex_);
-    draining_ = true;
+    CloseWith(Draining());
     work_->SignalAll();  // batches that wait to fill up start now
     while (open_requests_ > 0 && threading_.Now() < deadline) {
       all_completed_->WaitUntil(mutex_, deadline);
@@ -204,6 +203,20 @@ void Batcher::Drain(absl::Time deadline) {
     RejectAll(Stopped(), /*running_too=*/true, ended);
   }
   Post(std::move(ended));
+}
+
+void Batcher::End(const absl::Status& why) {
+  Ended ended;
+  {
+    absl::MutexLock lock(&mutex_);
+    CloseWith(why);
+    RejectAll({RejectReason::kDraining, why}, /*running_too=*/true, ended);
+  }
+  Post(std::move(ended));
+}
+
+void Batcher::CloseWith(const absl::Status& why) {
+  if (closed_.ok()) closed_ = why;
 }
 
 void Batcher::SetLostListener(LostListener listener) {
@@ -273,6 +286,8 @@ void Batcher::Reject(PendingRequest& request, RejectReason reason, absl::Status 
   observer_.OnRejected(reason);
   Complete(request, std::move(status), ended);
 }
+
+absl::Status Batcher::Draining() { return absl::UnavailableError("the server is draining"); }
 
 Batcher::Refusal Batcher::Stopped() {
   return {RejectReason::kDraining,

@@ -120,6 +120,10 @@ class Batcher {
   // or `deadline`, a steady time, passes, and completes the others with UNAVAILABLE.
   void Drain(absl::Time deadline);
 
+  // Refuses new requests with `why`, which is not OK, from now on, and completes the admitted ones
+  // with it.
+  void End(const absl::Status& why);
+
   // `listener` is called once, with the reason, when no runner is left: from one of the batcher's
   // threads, or at once. Set once.
   using LostListener = absl::AnyInvocable<void(const absl::Status&)>;
@@ -149,7 +153,9 @@ class Batcher {
     absl::Status status;
   };
 
+  static absl::Status Draining();
   static Refusal Stopped();
+  void CloseWith(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Threads.
   void StartThreads();
@@ -222,7 +228,7 @@ class Batcher {
   std::vector<Worker> workers_ ABSL_GUARDED_BY(mutex_);  // [runners]
   int stalled_workers_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time watched_until_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // watch_ wakes then
-  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // not OK: refuses new requests with it
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status lost_ ABSL_GUARDED_BY(mutex_);  // not OK: why no runner is left
   LostListener lost_listener_ ABSL_GUARDED_BY(mutex_);

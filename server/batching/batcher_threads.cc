@@ -102,7 +102,7 @@ void Batcher::WakeAnother() {
 
 BatchDecision Batcher::Decide(absl::Time now) const {
   QueueSnapshot snapshot = queue_.Snapshot();
-  snapshot.draining = draining_;
+  snapshot.draining = !closed_.ok();
   return policy_.Decide(snapshot, now);
 }
 

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/models/memory/model_memory.h"
 
 namespace attendant {
@@ -88,7 +89,9 @@ void ModelReaper::End(const std::string& name) {
   }
   for (auto& model : models) {
     if (model == nullptr) continue;  // it is being freed
-    model->batcher->Drain(absl::InfinitePast());
+    const absl::Status why = absl::UnavailableError(
+        absl::StrCat("model '", model->name, "' was unloaded before the request was done"));
+    model->batcher->End(why);
     model.reset();
   }
   AwaitFreed(ids, SteadyNow() + kEndTime);

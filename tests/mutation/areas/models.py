@@ -102,7 +102,7 @@ MUTANTS = {
     ],
     "server/models/registry/model_reaper.cc": [
         ("state_->unfreed.at(model->life_id).given_up = true;", ""),
-        ("model->batcher->Drain(absl::InfinitePast());", ""),
+        ("model->batcher->End(why);", ""),
         ("if («!state.stopping») return state.dead.push_back(std::move(model));", "true"),
         ("std::exchange(life.ended, true)", "life.ended"),
         ("thread.detach();", "thread.join();"),

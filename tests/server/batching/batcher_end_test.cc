@@ -316,6 +316,18 @@ TEST_F(BatcherEndTest, DrainOfAnIdleBatcherReturns) {
   batcher_->Drain(absl::InfinitePast());
 }
 
+TEST_F(BatcherEndTest, EndGivesItsReasonToTheAdmittedAndToLaterOnes) {
+  Start();
+  Answer running, queued, late;
+  Occupy(running);
+  Submit(1, {1}, queued);
+  const absl::Status why = absl::UnavailableError("the model was unloaded");
+  batcher_->End(why);
+  Submit(2, {1}, late);
+  for (Answer* answer : {&running, &queued, &late}) EXPECT_EQ(answer->Wait().status(), why);
+  engine_.Open();
+}
+
 TEST_F(BatcherEndTest, DestructionEndsTheQueuedAndFinishesTheRunning) {
   Start();
   Answer running, queued;

@@ -6,6 +6,7 @@
 
 #include "kernels/core/base/half.h"
 #include "kernels/cpu/matmul/packed_linear.h"
+#include "kernels/cpu/simd/vector_kernels.h"
 
 namespace attendant::cpu {
 
@@ -47,7 +48,7 @@ void EmbeddingTable::FillInt8Row(const float* values, int64_t row, float scale) 
   float largest = 0;
   for (int64_t i = 0; i < hidden_; ++i) largest = std::max(largest, std::abs(values[i]));
   scales_[row] = largest / 127 * scale;
-  const float inverse = largest > kLeastInt8Weight ? 127 / largest : 0;
+  const float inverse = largest > kLeastInt8Range ? 127 / largest : 0;
   for (int64_t i = 0; i < hidden_; ++i) {
     int8_[row * hidden_ + i] = static_cast<int8_t>(std::nearbyint(values[i] * inverse));
   }

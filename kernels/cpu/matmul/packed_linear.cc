@@ -72,7 +72,7 @@ std::vector<OutlierWeight> FindOutliers(TensorView<const float, 2> weight) {
 void QuantizeColumn(const std::vector<float>& weights, int8_t* values, PackedLinear& packed) {
   float largest = 0;
   for (float weight : weights) largest = std::max(largest, std::abs(weight));
-  const float scale = largest > kLeastInt8Weight ? largest / 127 : 1.0f;
+  const float scale = largest > kLeastInt8Range ? largest / 127 : 1.0f;
   int32_t sum = 0;
   for (float weight : weights) {
     *values = static_cast<int8_t>(std::lrint(weight / scale));

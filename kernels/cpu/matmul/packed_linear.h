@@ -38,10 +38,6 @@ struct PackedLinear {
   int64_t bytes() const;
 };
 
-// Weights of which none is larger are zeros in int8: 127 / largest and largest / 127 must be normal
-// numbers of f32.
-inline constexpr float kLeastInt8Weight = 2e-36f;
-
 // For int8; without meaning elsewhere.
 struct QuantizationOptions {
   std::vector<float> smoothing_factors{};  // the weights are divided by them; empty: 1

@@ -7,6 +7,10 @@
 
 namespace attendant::cpu {
 
+// Values whose range, or largest magnitude, is no more are zeros in 8 bits: what 1/255 and 1/127 of
+// it is, and the inverse of that, must be normal numbers of f32.
+inline constexpr float kLeastInt8Range = 2.998e-36f;
+
 // The real numbers that a row of 8-bit activations stands for: (value - zero_point) * scale.
 struct RowQuantization {
   float scale = 0;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -22,10 +24,12 @@ inline bool Larger(const Entry& a, const Entry& b) {
   return a.value != b.value ? a.value > b.value : a.index < b.index;
 }
 
+// NaN is -inf: it has no place in the order.
 inline void FillEntries(std::span<const float> values, std::vector<Entry>& entries) {
   entries.clear();
   for (size_t i = 0; i < values.size(); ++i) {
-    entries.push_back({static_cast<int32_t>(i), values[i]});
+    const float value = std::isnan(values[i]) ? -std::numeric_limits<float>::infinity() : values[i];
+    entries.push_back({static_cast<int32_t>(i), value});
   }
 }
 

@@ -5,18 +5,9 @@
 
 #include <cstdint>
 
-#define ATTENDANT_INLINE static inline __attribute__((always_inline))
-// Before a loop over an array of vectors that must not leave the registers.
-#if defined(__clang__)
-#define ATTENDANT_UNROLL _Pragma("unroll")
-#else
-#define ATTENDANT_UNROLL _Pragma("GCC unroll 8")
-#endif
+#include "kernels/cpu/simd/levels/simd_macros.h"
 
 // The vector operations that vector_kernels.inc is written in, on 8 floats.
-// Everything is inlined into the including file, which alone is compiled for these instructions,
-// and nothing of the standard library is used: a function emitted there and picked by the linker
-// for the whole program would carry the instructions to machines that lack them.
 
 namespace attendant::cpu {
 namespace avx2 {

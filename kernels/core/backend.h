@@ -70,7 +70,7 @@ struct BackendDefaults {
   int64_t batch_sequences = 256;
 };
 
-// A way to run encoders: the plain reference, the CPU with oneDNN, a GPU. Thread-safe.
+// A way to run encoders: the plain reference, the CPU, a GPU. Thread-safe.
 class Backend {
  public:
   virtual ~Backend() = default;

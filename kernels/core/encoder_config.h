@@ -17,7 +17,8 @@ enum class Activation : uint8_t { kGeluErf, kGeluTanh, kRelu, kSilu };
 
 // The sources of an encoder's first states.
 enum class EncoderInput : uint8_t {
-  kTokens,  // ids, segments and learned positions: the sum of their embeddings, then a norm
+  kTokens,  // the sum of the embeddings of ids, of segments and learned positions where there are
+            // any, and the norm where embedding_norm
   kStates,  // the caller's own states
 };
 

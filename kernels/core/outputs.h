@@ -42,8 +42,9 @@ struct SequenceOutputs {
 struct LayerOutputs {
   std::span<const int32_t> attention_layers;  // each of [0, layers)
   std::span<const int32_t> attention_heads;   // each of [0, heads)
-  // softmax(q k^T / sqrt(head_dim)): [attention_layers, attention_heads, queries(len), len]; a row
-  // is a query and sums to 1.
+  // The softmax of a layer's scores, as EncoderConfig has them: [attention_layers,
+  // attention_heads, queries(len), len]; a row is a query and sums to 1. Keys that it does not
+  // attend to have 0.
   float* attention_weights = nullptr;
 
   std::span<const int32_t> hidden_layers;  // each of [0, layers]: 0 is the first layer's input,

@@ -13,7 +13,7 @@ namespace attendant {
 // Sequences of any lengths laid end to end, no padding:
 //
 //   token_ids    [tokens]     sequence 0 | sequence 1 | ...
-//   positions    [tokens]     each token's row in the table of position embeddings
+//   positions    [tokens]     each token's place in its sequence: looked up, turned by, or compared
 //   segment_ids  [tokens]
 //   seq_starts   [batch + 1]  sequence i is rows seq_starts[i] .. seq_starts[i + 1]
 //

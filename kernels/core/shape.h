@@ -31,6 +31,7 @@ class TensorView {
   T* data() const { return data_; }
   int64_t dim(int index) const { return dims_[static_cast<size_t>(index)]; }
   const std::array<int64_t, rank>& dims() const { return dims_; }
+  // Without data. A view of no rows may have data, and is not empty.
   bool empty() const { return data_ == nullptr; }
 
   int64_t size() const {

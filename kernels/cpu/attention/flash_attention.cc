@@ -37,7 +37,7 @@ void FlashAttention::Weights(const AttentionArgs& args, float* weights,
 }
 
 int64_t FlashAttention::WeightsScratchBytes(int64_t keys, int64_t head_dim) const {
-  return kernels_->attention_weights_scratch(keys, head_dim) * static_cast<int64_t>(sizeof(float));
+  return kernels_->attention_weights_scratch_bytes(keys, head_dim);
 }
 
 }  // namespace attendant::cpu

@@ -70,8 +70,8 @@ CpuSession::Buffers CpuSession::AllocateBuffers(Arena& arena) const {
     scratch = {
         .attention = arena.Allocate<std::byte>(
             kernels.attention_scratch_bytes(max_len, config.head_dim(), config.head_dim())),
-        .weights =
-            arena.Allocate<float>(kernels.attention_weights_scratch(max_len, config.head_dim())),
+        .weights = arena.Allocate<std::byte>(
+            kernels.attention_weights_scratch_bytes(max_len, config.head_dim())),
         .bias = config.is_relative() ? arena.Allocate<float>(bias_queries() * max_len) : nullptr};
     if (!has_disentangled()) continue;
     scratch.disentangled = encoder_.disentangled_scores().Allocate(arena, bias_queries(), max_len);

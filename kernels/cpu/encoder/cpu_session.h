@@ -32,7 +32,7 @@ class CpuSession final : public Session {
  private:
   struct AttentionScratch {  // of one thread
     std::byte* attention = nullptr;
-    float* weights = nullptr;
+    std::byte* weights = nullptr;
     float* bias = nullptr;  // [bias_queries(), max len], of an encoder that looks at distances
     DisentangledScores::Scratch disentangled{};
   };

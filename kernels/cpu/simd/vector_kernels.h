@@ -82,8 +82,8 @@ struct MatmulArgs {
 struct MatmulKernels {
   using Multiply = void (*)(const MatmulArgs& args);
 
-  int64_t panel_columns = 0;
-  int64_t group_values = 0;
+  int64_t panel_columns = 0;  // of the weight that lie side by side in a panel
+  int64_t group_values = 0;   // along k in 4 bytes: 1 of f32, 2 of bf16, 4 of 8 bits
   // Panels are filled up with zeros to a multiple of so many groups. 1: k must be a multiple of
   // group_values.
   int64_t step_groups = 1;
@@ -126,7 +126,8 @@ struct DotKernels {
 };
 
 // weights [queries, keys], row stride `weights_stride`, of the queries that `args` says; values and
-// output are not used, and `args.scratch` has attention_weights_scratch(keys, head_dim) floats.
+// output are not used, and `args.scratch` has attention_weights_scratch_bytes(keys, head_dim)
+// bytes.
 using AttentionWeightsFunction = void (*)(const AttentionArgs& args, float* weights,
                                           int64_t weights_stride);
 
@@ -187,7 +188,7 @@ struct VectorKernels {
   void (*attention_f32)(const AttentionArgs& args);
   void (*attention_bf16)(const AttentionArgs& args);
 
-  int64_t (*attention_weights_scratch)(int64_t keys, int64_t head_dim);
+  int64_t (*attention_weights_scratch_bytes)(int64_t keys, int64_t head_dim);
   AttentionWeightsFunction attention_weights_f32, attention_weights_bf16;
 
   RowKernels f32, bf16, int8;

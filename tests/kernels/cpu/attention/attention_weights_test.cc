@@ -67,7 +67,8 @@ void ExpectWeights(const VectorKernels& kernels, const RowKernels& rows, const P
   const auto [len, head_dim, query_begin, query_end, spread, tolerance] = piece;
   const TestQk qk(len, head_dim, spread);
   std::vector<float> out(static_cast<size_t>(len * len) + 1, kUntouched);
-  const int64_t scratch_size = kernels.attention_weights_scratch(len, head_dim);
+  const int64_t scratch_size =
+      kernels.attention_weights_scratch_bytes(len, head_dim) / static_cast<int64_t>(sizeof(float));
   std::vector<float> scratch(static_cast<size_t>(scratch_size) + 1, kUntouched);
   const float scale = 1 / std::sqrt(static_cast<float>(head_dim));
   const AttentionArgs args{.q = qk.part(rows.qkv_is_bf16, 0),

@@ -21,11 +21,11 @@ class ByteBudget {
   class Share {
    public:
     Share() = default;
-    Share(Share&& other) noexcept { *this = std::move(other); }
+    Share(Share&& other) noexcept { Swap(other); }
+    // Gives back what this share held at once; `other` then holds none.
     Share& operator=(Share&& other) noexcept {
-      std::swap(budget_, other.budget_);
-      std::swap(bytes_, other.bytes_);
-      std::swap(owner_, other.owner_);
+      Share taken(std::move(other));
+      Swap(taken);
       return *this;
     }
     ~Share() {
@@ -51,6 +51,11 @@ class ByteBudget {
    private:
     friend class ByteBudget;
     Share(ByteBudget& budget, int64_t bytes) : budget_(&budget), bytes_(bytes) {}
+    void Swap(Share& other) {
+      std::swap(budget_, other.budget_);
+      std::swap(bytes_, other.bytes_);
+      std::swap(owner_, other.owner_);
+    }
 
     std::shared_ptr<const void> owner_;
     ByteBudget* budget_ = nullptr;

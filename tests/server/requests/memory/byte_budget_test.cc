@@ -94,6 +94,15 @@ TEST(ByteBudgetTest, AMovedShareGoesBackOnce) {
   EXPECT_FALSE(budget.Acquire(1).ok());
 }
 
+TEST(ByteBudgetTest, AnAssignedShareGivesBackItsOwnAtOnce) {
+  ByteBudget budget({.what = "answers", .flag = "--max_answers", .limit = 100});
+  ByteBudget::Share share = *budget.Acquire(60);
+  ByteBudget::Share other = *budget.Acquire(40);
+  share = std::move(other);
+  EXPECT_EQ(budget.taken(), 40);
+  EXPECT_EQ(share.bytes(), 40);
+}
+
 TEST(MemoryBudgetsTest, ConnectionsShareTheWhole) {
   ServerMetrics metrics("test");
   MemoryBudgets budgets({.max_pending_request_bytes = 100,

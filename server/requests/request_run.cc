@@ -47,9 +47,9 @@ void RequestRun::Start(std::unique_ptr<RequestRun> run) {
 }
 
 void RequestRun::Take(std::unique_ptr<RequestRun> run, int64_t bytes, Step step) {
-  if (run->on_large_executor_ || bytes <= kInlineBytes) return step(std::move(run));
-  run->on_large_executor_ = true;
-  const Executor& executor = run->dependencies_.large_executor;
+  if (run->is_large_ || bytes <= kInlineBytes) return step(std::move(run));
+  run->is_large_ = true;
+  const Executor& executor = run->dependencies_.large_requests;
   executor([run = std::move(run), step]() mutable { step(std::move(run)); });
 }
 
@@ -79,8 +79,8 @@ void RequestRun::AwaitModel(std::unique_ptr<RequestRun> run) {
   const std::shared_ptr<CallState> state = run->call_.state;
   const RequestDependencies& dependencies = run->dependencies_;
   const absl::Time deadline = run->call_.deadline;
-  run->on_large_executor_ = true;
-  auto woken = [&executor = dependencies.large_executor,
+  run->is_large_ = true;
+  auto woken = [&executor = dependencies.large_requests,
                 run = std::move(run)](const absl::Status& status) mutable {
     executor([run = std::move(run), status]() mutable {
       status.ok() ? DecodeMessage(std::move(run)) : run->EndUnwoken(status);

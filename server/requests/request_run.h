@@ -40,10 +40,10 @@ struct RequestDependencies {
   MemoryBudgets& budgets;
   CallGate& gate;
   ModelWaits& waits;        // outlive `models`
-  Executor large_executor;  // decodes large requests
-  Executor large_answers;   // builds large answers
-  // Decodes the rest, for a transport without threads for that. Null: there is none.
-  Executor small_executor = nullptr;
+  Executor large_requests;  // decodes them
+  Executor large_answers;   // builds them
+  // Decodes the others, for a transport without threads for that. Null: there is none.
+  Executor small_requests = nullptr;
 };
 
 // One request as its transport hands it over.
@@ -175,7 +175,7 @@ class RequestRun {
   const RequestDependencies& dependencies_;
   RequestCall call_;
   RequestTimes times_;
-  bool on_large_executor_ = false;  // from now on
+  bool is_large_ = false;  // its steps are large_requests' from now on
   int64_t request_bytes_ = 0;
   int64_t answer_bytes_ = 0;              // once it is answered
   uint64_t span_ = 0;                     // of its trace; 0: none is sent

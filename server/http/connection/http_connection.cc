@@ -254,7 +254,7 @@ class Connection final : public HttpConnection {
       self->host_.Ended();
     });
     host_.Started();
-    host_.requests().small_executor([exchange = std::move(exchange)]() mutable {
+    host_.requests().small_requests([exchange = std::move(exchange)]() mutable {
       const HttpRoute& route = exchange->route;
       route.handler(std::move(exchange));
     });

@@ -108,8 +108,8 @@ MUTANTS = {
         ("ATTENDANT_RETURN_IF_ERROR(AcquireRequest(*memory_bytes));", ""),
         ("run->call_.state->response_bytes() <= kSmallAnswerBytes", "true"),
         ("PastDeadline(\"the deadline passed before the answer was written\")", "absl::OkStatus()"),
-        ("run->on_large_executor_ || bytes <= kInlineBytes", "true"),
-        ("run->on_large_executor_ || bytes <= kInlineBytes", "bytes <= kInlineBytes"),
+        ("run->is_large_ || bytes <= kInlineBytes", "true"),
+        ("run->is_large_ || bytes <= kInlineBytes", "bytes <= kInlineBytes"),
         ("const int64_t parse_bytes = «run->call_.message->parse_bytes()»;", "bytes"),
     ],
 }

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/connection/http_connection.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -71,6 +68,10 @@ class Connection final : public HttpConnection {
   }
 
   void Close() override { Close(absl::StatusCode::kCancelled); }
+  void PeerClosed() override {
+    peer_closed_ = true;
+    if (entered_) call_->state().Cancel();
+  }
   Phase phase() const override {
     if (entered_) return Phase::kInWork;
     if (call_) return Phase::kSending;
@@ -246,7 +247,7 @@ class Connection final : public HttpConnection {
     if (!entered.ok()) return Refuse(FailureOf(entered));
     entered_ = true;
     tcp_stream().expires_never();
-    WatchClient();
+    if (peer_closed_) call_->state().Cancel();
     std::unique_ptr<HttpExchange> exchange = call_->Take([self = Self()](HttpResponse response) {
       asio::post(self->stream_.get_executor(), [self, response = std::move(response)]() mutable {
         self->OnAnswer(std::move(response));
@@ -258,26 +259,6 @@ class Connection final : public HttpConnection {
       const HttpRoute& route = exchange->route;
       route.handler(std::move(exchange));
     });
-  }
-
-  // A client that closes while its request is in work cancels it. More bytes from it are the next
-  // request: then nobody looks until that one's turn.
-  void WatchClient() {
-    if (watching_) return;
-    watching_ = true;
-    tcp_stream().socket().async_wait(tcp::socket::wait_read,
-                                     Then([](Connection& c, const error_code& error) {
-                                       c.watching_ = false;
-                                       if (error || !c.call_ || !c.ClientHasGone()) return;
-                                       c.call_->state().Cancel();
-                                     }));
-  }
-
-  bool ClientHasGone() {
-    char byte = 0;
-    const ssize_t count =
-        recv(tcp_stream().socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
   }
 
   void OnAnswer(HttpResponse response) {
@@ -364,7 +345,7 @@ class Connection final : public HttpConnection {
   std::optional<Parser> parser_;
   bool open_ = true;
   bool has_served_ = false;
-  bool watching_ = false;  // for the client to close
+  bool peer_closed_ = false;
   absl::Time idle_since_ = SteadyNow();
 
   HttpRoutes::Match match_;

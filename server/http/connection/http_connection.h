@@ -79,6 +79,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   virtual void Start() = 0;
   // At once; cancels a request in work.
   virtual void Close() = 0;
+  // The client sends nothing more: this cancels its request in work, and those behind it, which are
+  // still unread, when their turn comes.
+  virtual void PeerClosed() = 0;
   virtual Phase phase() const = 0;
   virtual absl::Time idle_since() const = 0;  // its start, or the end of its latest answer
 };

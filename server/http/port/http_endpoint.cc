@@ -4,9 +4,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <map>
@@ -36,7 +38,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr int kBurst = 64;  // connections accepted before others are looked at
+constexpr int kBurst = 64;  // connections accepted, or gone, before others are looked at
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);  // others' pace is unknown
 
@@ -84,6 +86,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   void Pause(Listener& listener);
   bool CloseIdle();
   void Take(FileDescriptor fd, const sockaddr_storage& peer);
+  void AwaitDepartures();
   void CloseAll();
   const std::string& Once(RoundText& page);
   size_t max_connections() const {
@@ -101,6 +104,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
 
   // Only the loop's thread uses these.
   std::vector<std::unique_ptr<Listener>> listeners;
+  asio::posix::stream_descriptor departures{*loop, epoll_create1(EPOLL_CLOEXEC)};
   absl::flat_hash_map<const HttpConnection*, std::shared_ptr<HttpConnection>> connections;
   RoundText scrape;
   std::vector<RoundText> bodies;  // of `pages`
@@ -129,6 +133,7 @@ HttpEndpoint::Impl::Impl(ListeningSocket listening, const ServerMetrics& metrics
     listeners.push_back(std::make_unique<Listener>(*loop, std::move(fd)));
     Await(*listeners.back());
   }
+  AwaitDepartures();
   thread = std::thread([this] {
     pthread_setname_np(pthread_self(), "http");
     loop->run();
@@ -151,6 +156,7 @@ void HttpEndpoint::Impl::CloseAll() {
     listener->pause.cancel();
     listener->socket.close();
   }
+  departures.close();
   while (!connections.empty()) {
     const std::shared_ptr<HttpConnection> connection = connections.begin()->second;
     connection->Close();
@@ -266,11 +272,30 @@ void HttpEndpoint::Impl::Pause(Listener& listener) {
 void HttpEndpoint::Impl::Take(FileDescriptor fd, const sockaddr_storage& peer) {
   const int on = 1;
   setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  const int socket = fd.get();
   const std::shared_ptr<HttpConnection> connection =
       MakeHttpConnection(loop, std::move(fd), PeerName(peer), *this, doors.tls);
   if (connection == nullptr) return;
+  epoll_event end{.events = EPOLLRDHUP | EPOLLET, .data = {.ptr = connection.get()}};
+  if (epoll_ctl(departures.native_handle(), EPOLL_CTL_ADD, socket, &end) != 0) return;  // no memory
   connections.emplace(connection.get(), connection);
   connection->Start();
+}
+
+// The end of a client cancels its request also where bytes before it are unread, as the next
+// request or TLS's close_notify are. Asio would tell of those bytes, and of nothing behind them.
+void HttpEndpoint::Impl::AwaitDepartures() {
+  departures.async_wait(asio::posix::stream_descriptor::wait_read, [this](const error_code& error) {
+    if (error) return;
+    std::array<epoll_event, kBurst> ends;
+    const int count = epoll_wait(departures.native_handle(), ends.data(), kBurst, 0);
+    for (int i = 0; i < count; ++i) {
+      const auto gone = connections.find(
+          static_cast<const HttpConnection*>(ends[static_cast<size_t>(i)].data.ptr));
+      if (gone != connections.end()) gone->second->PeerClosed();
+    }
+    AwaitDepartures();
+  });
 }
 
 // A new connection takes the place of the one that waits for longest between two requests. New ones

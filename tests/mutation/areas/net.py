@@ -46,7 +46,8 @@ MUTANTS = {
     ],
     "server/http/connection/http_connection.cc": [
         ("Expire(kBodyTime);", ""),
-        ("c.call_->state().Cancel();", ""),
+        ("if (entered_) call_->state().Cancel();", ""),
+        ("if (peer_closed_) call_->state().Cancel();", ""),
         ("if (std::exchange(entered_, false)) host_.Leave();", ""),
         ("if (entered_) return Phase::kInWork;", ""),
         ("if (call_) return Phase::kSending;", ""),
@@ -55,6 +56,7 @@ MUTANTS = {
     "server/http/port/http_endpoint.cc": [
         ("impl_->entered > 0 && «SteadyNow() < deadline»", "false"),
         ("entered >= doors.limits.max_connections", "entered > doors.limits.max_connections"),
+        ("if («gone != connections.end()») gone->second->PeerClosed();", "false"),
         ("fresh.size > 0 && !many_bodies", "fresh.size > 0"),
         ("if (waiting.size > 0) gives_way = waiting.oldest;", ""),
         ("fresh.size >= HttpLimits::kPageConnections", "false"),

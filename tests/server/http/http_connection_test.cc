@@ -25,6 +25,7 @@
 #include "server/metrics/server_metrics.h"
 #include "server/models/registry/model_registry.h"
 #include "server/net/listening_socket.h"
+#include "server/requests/call_state.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "server/threads/steady_time.h"
 #include "tests/server/http/http_client.h"
@@ -83,6 +84,11 @@ class HttpConnectionTest : public testing::Test {
     std::unique_ptr<HttpClient> client = Fresh();
     ExpectAnswered(*client);
     return client;
+  }
+  static void ExpectCancelled(const CallState& state) {
+    const absl::Time end = SteadyNow() + absl::Seconds(20);
+    while (!state.cancelled() && SteadyNow() < end) absl::SleepFor(absl::Milliseconds(1));
+    EXPECT_TRUE(state.cancelled());
   }
   // The code of a probe's answer, which has a connection of its own.
   int Probe(const std::string& path = "/healthz") { return HttpGet(endpoint_->port(), path).code; }
@@ -207,6 +213,51 @@ TEST_F(HttpConnectionTest, TheLastAnswersOfAServerEndTheirConnections) {
   EndExchange(std::move(exchange), absl::OkStatus());
   ASSERT_THAT(client.Read().head, HasSubstr("Connection: close\r\n"));
   EXPECT_EQ(client.ReadAll(), "");
+}
+
+TEST_F(HttpConnectionTest, AClientThatClosesCancelsWhateverItHasSentBefore) {
+  const std::string kMuch(HttpConnection::kBufferBytes + 1, 'x');  // stays with the system
+  for (const std::string& next : {std::string(), std::string("POST"), kMuch}) {
+    HttpClient client(endpoint_->port());
+    client.Post(kPath, "");
+    std::unique_ptr<HttpExchange> exchange = AwaitRequest();
+    client.Write(next);
+    ExpectAnswered(*Fresh());  // what the client has written is noticed
+    EXPECT_FALSE(exchange->state->cancelled());
+    client.Close();
+    ExpectCancelled(*exchange->state);
+    EndWell(std::move(exchange));
+    absl::MutexLock lock(&mutex_);
+    came_ = 0;
+  }
+}
+
+TEST_F(HttpConnectionTest, AClientThatEndsItsWritingCancelsAllThatItHasAsked) {
+  HttpClient client(endpoint_->port());
+  client.Post(kPath, "");
+  std::unique_ptr<HttpExchange> first = AwaitRequest();
+  client.Post(kPath, "");
+  client.EndWriting();
+  ExpectCancelled(*first->state);
+  EndWell(std::move(first));
+  std::unique_ptr<HttpExchange> second = AwaitRequest();
+  ExpectCancelled(*second->state);
+  EndWell(std::move(second));
+  EXPECT_EQ(client.Read().code, 200) << "it may read on";
+  EXPECT_EQ(client.Read().code, 200);
+}
+
+TEST_F(HttpConnectionTest, TheEndOfAClientDoesNotCancelTheNextOne) {
+  for (int i = 0; i < kMaxRequests; ++i) {
+    Served()->Close();
+    const std::unique_ptr<HttpClient> client = Served();
+    client->Post(kPath, "");
+    std::unique_ptr<HttpExchange> exchange = AwaitRequest();
+    ExpectAnswered(*Fresh());
+    EXPECT_FALSE(exchange->state->cancelled());
+    EndWell(std::move(exchange));
+    EXPECT_EQ(client->Read().code, 200);
+  }
 }
 
 TEST_F(HttpConnectionTest, ABodyOfAnotherCodingEndsTheConnection) {

@@ -32,13 +32,10 @@ void WriteJson(const google::protobuf::Message& message, HttpResponse& response)
   AppendProtoJson(message, response.body);
 }
 
-// Connect's header for a deadline counts as the one of this port.
-HttpHeaders WithConnectTimeout(const HttpHeaders& header) {
-  return [&header](absl::string_view name) {
-    const auto timeout =
-        name == "x-request-timeout-ms" ? header("connect-timeout-ms") : std::nullopt;
-    return timeout.has_value() ? timeout : header(name);
-  };
+// Connect's header for a deadline goes before the one of this port.
+absl::string_view TimeoutHeader(const HttpHeaders& header) {
+  constexpr absl::string_view kConnect = "connect-timeout-ms";
+  return header(kConnect).has_value() ? kConnect : kTimeoutHeader;
 }
 
 // `start` takes the call and the response, which outlives the request.
@@ -46,7 +43,7 @@ template <typename Request, typename Response, typename Start>
 void StartRequest(const DoorDependencies& dependencies, Method method,
                   std::unique_ptr<HttpExchange> exchange, Start start) {
   const absl::StatusOr<HttpCallOptions> options =
-      OptionsFromHeaders(WithConnectTimeout(exchange->header), exchange->head_arrival);
+      OptionsFromHeaders(exchange->header, exchange->head_arrival, TimeoutHeader(exchange->header));
   if (!options.ok()) return EndSmall(dependencies, std::move(exchange), options.status());
   auto conversation = std::make_unique<Conversation<Response>>();
   conversation->exchange = std::move(exchange);

@@ -30,13 +30,13 @@ absl::StatusOr<int64_t> IntegerHeader(const HttpHeaders& header, absl::string_vi
 }  // namespace
 
 absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header,
-                                                   absl::Time head_arrival) {
-  constexpr absl::string_view kTimeout = "x-request-timeout-ms";
+                                                   absl::Time head_arrival,
+                                                   absl::string_view timeout) {
   HttpCallOptions options;
-  ATTENDANT_ASSIGN_OR_RETURN(const int64_t timeout_ms, IntegerHeader(header, kTimeout, 0));
-  if (timeout_ms < 0 || (timeout_ms == 0 && header(kTimeout).has_value())) {
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t timeout_ms, IntegerHeader(header, timeout, 0));
+  if (timeout_ms < 0 || (timeout_ms == 0 && header(timeout).has_value())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the header ", kTimeout, " is ", timeout_ms, ", the minimum is 1"));
+        absl::StrCat("the header ", timeout, " is ", timeout_ms, ", the minimum is 1"));
   }
   if (timeout_ms > 0) options.deadline = head_arrival + absl::Milliseconds(timeout_ms);
   ATTENDANT_ASSIGN_OR_RETURN(const int64_t priority,

@@ -30,14 +30,16 @@ struct DoorDependencies {
   int64_t max_request_bytes = 0;  // of a body, inflated
 };
 
-// The headers of a request: x-request-timeout-ms, x-request-priority.
+// The headers of a request: its timeout, x-request-priority.
 struct HttpCallOptions {
   absl::Time deadline = absl::InfiniteFuture();
   int priority = 0;
 };
-// INVALID_ARGUMENT names the header.
+inline constexpr absl::string_view kTimeoutHeader = "x-request-timeout-ms";
+// INVALID_ARGUMENT names the header. `timeout`: the name of the one that has the deadline.
 absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header,
-                                                   absl::Time head_arrival);
+                                                   absl::Time head_arrival,
+                                                   absl::string_view timeout = kTimeoutHeader);
 
 // NamedOrOnlyModel by a request's headers.
 absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header, const ModelRegistry& models,

@@ -62,7 +62,7 @@ MUTANTS = {
         ("beside_.empty() || «root().Find(beside_).has_value()»", "true"),
     ],
     "server/http/doors/door_call.cc": [
-        ("timeout_ms < 0 || (timeout_ms == 0 && header(kTimeout).has_value())", "timeout_ms < 0"),
+        ("timeout_ms < 0 || (timeout_ms == 0 && header(timeout).has_value())", "timeout_ms < 0"),
         ("if (timeout_ms > 0) options.deadline = head_arrival + absl::Milliseconds(timeout_ms);", ""),
         ("ATTENDANT_RETURN_IF_ERROR(CheckPriority(options.priority));", ""),
         ("input.priority = priority_;", ""),

@@ -144,8 +144,11 @@ TEST_F(AttendantJsonTest, ErrorsAreConnects) {
   HttpAnswer answer = Post(kEncode, R"({"model":"none","sequences":{"sequences":[{"text":"a"}]}})");
   EXPECT_EQ(answer.code, 404);
   EXPECT_EQ(Json(answer)["code"], "not_found");
-  answer = Post(kEncode, "{}", "Connect-Timeout-Ms: x\r\n");
-  EXPECT_EQ(answer.code, 400);
+  for (const std::string name : {"connect-timeout-ms", "x-request-timeout-ms"}) {
+    answer = Post(kEncode, "{}", name + ": x\r\n");
+    EXPECT_EQ(answer.code, 400);
+    EXPECT_EQ(Json(answer)["message"], "the header " + name + " must be an integer, not 'x'");
+  }
   const std::string request = R"({"model":"tiny","sequences":{"sequences":[{"text":"a"}]}})";
   EXPECT_EQ(Post(kEncode, request, "X-Request-Priority: 101\r\n").code, 400);
   server_.run_gate().Close();

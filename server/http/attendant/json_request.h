@@ -18,12 +18,15 @@
 
 namespace attendant {
 
-// A message of type M, which has an id and a model, from a JSON body.
+// A message of type M, which has an id, a model and a priority, from a JSON body.
 template <typename M>
 class JsonRequest final : public TypedMessage<M> {
  public:
-  explicit JsonRequest(HttpBody body)
-      : body_(std::move(body)), wire_bytes_(static_cast<int64_t>(body_.bytes.size())) {}
+  // `priority`: of a message that has none.
+  JsonRequest(HttpBody body, int priority)
+      : body_(std::move(body)),
+        wire_bytes_(static_cast<int64_t>(body_.bytes.size())),
+        priority_(priority) {}
 
   int64_t bytes() const override { return wire_bytes_; }
   int64_t parse_bytes() const override { return body_.most_text(); }
@@ -32,6 +35,7 @@ class JsonRequest final : public TypedMessage<M> {
     ATTENDANT_ASSIGN_OR_RETURN(std::string text, TakeText(body_, text_bytes_));
     ATTENDANT_ASSIGN_OR_RETURN(const JsonText json, JsonText::Parse(std::move(text)));
     ATTENDANT_RETURN_IF_ERROR(ReadProtoJson(json.root(), message_));
+    if (message_.priority() == 0) message_.set_priority(priority_);
     model_ = message_.model().substr(0, kMaxIdBytes);  // a longer name belongs to no model
     if (message_.id().size() <= kMaxIdBytes) return absl::OkStatus();
     return absl::InvalidArgumentError(
@@ -47,6 +51,7 @@ class JsonRequest final : public TypedMessage<M> {
  private:
   HttpBody body_;
   const int64_t wire_bytes_;
+  const int priority_;
   int64_t text_bytes_ = 0;
   M message_;
   std::string model_;

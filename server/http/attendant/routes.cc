@@ -49,13 +49,14 @@ void StartRequest(const DoorDependencies& dependencies, Method method,
   conversation->exchange = std::move(exchange);
   HttpExchange& in = *conversation->exchange;
   Response& response = conversation->response;
-  RequestCall call{.method = method,
-                   .message = std::make_unique<JsonRequest<Request>>(
-                       HttpBody{std::move(in.body), in.gzip, dependencies.max_request_bytes}),
-                   .arrival = in.arrival,
-                   .deadline = options->deadline,
-                   .state = in.state,
-                   .done = {}};
+  RequestCall call{
+      .method = method,
+      .message = std::make_unique<JsonRequest<Request>>(
+          HttpBody{std::move(in.body), in.gzip, dependencies.max_request_bytes}, options->priority),
+      .arrival = in.arrival,
+      .deadline = options->deadline,
+      .state = in.state,
+      .done = {}};
   call.write = [&response, &in] {
     WriteJson(response, in.response);
     return CompressAnswer(in);

@@ -2,6 +2,7 @@
 TESTS = ["http_doors_test"]
 FILE_TESTS = {
     "server/http/json/json_writer.cc": ["http_endpoint_test"],
+    "server/http/attendant/routes.cc": ["http_doors_test", "request_limits_test"],
     "server/http/doors/door_call.cc": ["http_doors_test", "request_limits_test"],
     "server/requests/only_model.cc": ["http_doors_test", "requests_test"],
     "server/rpc/tei/info.cc": ["tei_services_test"],
@@ -66,6 +67,13 @@ MUTANTS = {
         ("if (timeout_ms > 0) options.deadline = head_arrival + absl::Milliseconds(timeout_ms);", ""),
         ("ATTENDANT_RETURN_IF_ERROR(CheckPriority(options.priority));", ""),
         ("input.priority = priority_;", ""),
+    ],
+    "server/http/attendant/json_request.h": [
+        ("if («message_.priority() == 0») message_.set_priority(priority_);", "true"),
+    ],
+    "server/http/attendant/routes.cc": [
+        ("«options->priority»),", "0"),
+        ("header(kConnect).has_value() ? kConnect : kTimeoutHeader", "kTimeoutHeader"),
     ],
     "server/http/console/live.cc": [
         ('{"queue_tokens", «sample.queue_tokens»}', "sample.queue_requests"),

@@ -9,6 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "server/http/attendant/json_request.h"
 #include "server/http/gzip.h"
 #include "tests/server/http/doors_fixture.h"
 #include "tests/server/tiny_model.h"
@@ -161,6 +162,19 @@ TEST_F(AttendantJsonTest, ErrorsAreConnects) {
   server_.run_gate().Open();
   EXPECT_EQ(computed.Read().code, 200);
   EXPECT_EQ(Get(kEncode).code, 405);
+}
+
+// The priority that a body asks for with a header of -5.
+int PriorityOf(const std::string& body) {
+  JsonRequest<v1::EncodeRequest> request({body, false, 1000}, -5);
+  EXPECT_TRUE(request.Scan().ok());
+  EXPECT_TRUE(request.Parse().ok());
+  return request.message().priority();
+}
+
+TEST(JsonRequestTest, TheBodysPriorityGoesBeforeTheHeaders) {
+  EXPECT_EQ(PriorityOf("{}"), -5);
+  EXPECT_EQ(PriorityOf(R"({"priority":7})"), 7);
 }
 
 class WithoutAttentionTest : public DoorsTest {

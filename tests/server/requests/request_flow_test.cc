@@ -161,10 +161,15 @@ TEST_F(RequestFlowTest, LevelsOfKServeArePriorities) {
 }
 
 TEST_F(RequestFlowTest, TheHeaderOfHttpIsThePriorityOfEachDoor) {
-  std::string texts = "\"hello world\"";
-  for (int i = 1; i < kWholeBatch; ++i) texts += ",\"hello world\"";
+  std::string texts = "\"hello world\"", sequences = R"({"text":"hello world"})";
+  for (int i = 1; i < kWholeBatch; ++i) {
+    texts += ",\"hello world\"";
+    sequences += R"(,{"text":"hello world"})";
+  }
   const std::pair<const char*, std::string> requests[] = {
       {"/v1/embeddings", absl::StrCat(R"({"model":"tiny","input":[)", texts, "]}")},
+      {"/attendant.v1.Encoder/Encode",
+       absl::StrCat(R"({"model":"tiny","sequences":{"sequences":[)", sequences, "]}}")},
       {"/embed", absl::StrCat(R"({"inputs":[)", texts, "]}")},
       {"/v2/embed", absl::StrCat(R"({"model":"tiny","texts":[)", texts, "]}")}};
   for (const auto& [path, body] : requests) {

@@ -5,6 +5,7 @@
 
 #include "server/app/app_options.h"
 #include "server/limits/limits.h"
+#include "server/rpc/attention/service.h"
 #include "server/rpc/encoder/service.h"
 #include "server/rpc/kserve/service.h"
 #include "server/rpc/reflection_service.h"

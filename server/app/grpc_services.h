@@ -9,7 +9,7 @@
 
 #include "server/flags.h"
 #include "server/requests/encode_run.h"
-#include "server/rpc/attention/service.h"
+#include "server/rpc/attention/attend_run.h"
 #include "server/rpc/call/calls.h"
 #include "server/rpc/call/raw_service.h"
 #include "server/rpc/health_service.h"

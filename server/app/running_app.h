@@ -30,7 +30,7 @@
 #include "server/models/repository/repository_watcher.h"
 #include "server/net/connection_acceptor.h"
 #include "server/requests/encode_run.h"
-#include "server/rpc/attention/service.h"
+#include "server/rpc/attention/attend_run.h"
 #include "server/rpc/call/slow_readers.h"
 #include "server/rpc/health_service.h"
 #include "server/threads/periodic_thread.h"

@@ -132,8 +132,8 @@ TABLE = {
         "proto kernels/core server/access server/http server/http/doors server/http/json server/http/proto_json "
         "server/metrics server/models server/requests server/rpc/kserve", "absl protobuf"),
     "server/http/attendant": row(
-        "server/access server/http server/http/doors server/http/json server/http/proto_json server/metrics "
-        "server/requests server/rpc/attention server/rpc/encoder server/rpc/scan", "absl grpc protobuf"),
+        "proto server/access server/http server/http/doors server/http/json server/http/proto_json server/metrics "
+        "server/requests server/rpc/attention server/rpc/encoder server/rpc/scan", "absl protobuf"),
     "server/http/console": row(
         "server/access server/http server/http/attendant server/http/doors server/http/json server/metrics",
         "absl prometheus"),

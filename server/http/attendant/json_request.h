@@ -14,7 +14,7 @@
 #include "server/http/json/json_view.h"
 #include "server/http/proto_json/proto_reader.h"
 #include "server/requests/request_message.h"
-#include "server/rpc/scan/received_message.h"
+#include "server/rpc/scan/typed_message.h"
 
 namespace attendant {
 

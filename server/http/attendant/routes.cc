@@ -9,11 +9,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "attendant/v1/attention.pb.h"
+#include "attendant/v1/encoder.pb.h"
 #include "server/http/attendant/connect_error.h"
 #include "server/http/attendant/json_request.h"
 #include "server/http/proto_json/proto_schema.h"
 #include "server/http/proto_json/proto_writer.h"
-#include "server/rpc/encoder/service.h"
+#include "server/rpc/encoder/encoder_run.h"
 
 namespace attendant {
 namespace {
@@ -91,9 +93,9 @@ std::function<void(std::unique_ptr<HttpExchange>)> Lister(const DoorDependencies
 }
 
 void AddEncoder(const DoorDependencies& dependencies, std::vector<HttpRoute>& routes) {
-  const char* service = v1::Encoder::service_full_name();
+  constexpr char kService[] = "attendant.v1.Encoder";
   routes.push_back(MakeRoute<v1::EncodeRequest, v1::EncodeResponse>(
-      service, "Encode", MethodGroup::kInfer,
+      kService, "Encode", MethodGroup::kInfer,
       [&dependencies](std::unique_ptr<HttpExchange> exchange) {
         StartRequest<v1::EncodeRequest, v1::EncodeResponse>(
             dependencies, Method::kHttpEncode, std::move(exchange),
@@ -103,7 +105,7 @@ void AddEncoder(const DoorDependencies& dependencies, std::vector<HttpRoute>& ro
       },
       "attendant.v1: embeddings, hidden states, scores, attention weights"));
   routes.push_back(MakeRoute<v1::ListModelsRequest, v1::ListModelsResponse>(
-      service, "ListModels", MethodGroup::kRead,
+      kService, "ListModels", MethodGroup::kRead,
       Lister<v1::ListModelsResponse>(
           dependencies,
           [&models = dependencies.encode.requests.models](v1::ListModelsResponse& response) {
@@ -114,9 +116,9 @@ void AddEncoder(const DoorDependencies& dependencies, std::vector<HttpRoute>& ro
 
 void AddAttention(const DoorDependencies& dependencies, const AttendDependencies& attention,
                   std::vector<HttpRoute>& routes) {
-  const char* service = v1::Attention::service_full_name();
+  constexpr char kService[] = "attendant.v1.Attention";
   routes.push_back(MakeRoute<v1::AttendRequest, v1::AttendResponse>(
-      service, "Attend", MethodGroup::kInfer,
+      kService, "Attend", MethodGroup::kInfer,
       [&dependencies, &attention](std::unique_ptr<HttpExchange> exchange) {
         StartRequest<v1::AttendRequest, v1::AttendResponse>(
             dependencies, Method::kHttpAttend, std::move(exchange),
@@ -126,7 +128,7 @@ void AddAttention(const DoorDependencies& dependencies, const AttendDependencies
       },
       "attendant.v1: attention on tensors"));
   routes.push_back(MakeRoute<v1::ListAttentionRequest, v1::ListAttentionResponse>(
-      service, "ListAttention", MethodGroup::kRead,
+      kService, "ListAttention", MethodGroup::kRead,
       Lister<v1::ListAttentionResponse>(dependencies,
                                         [&attention](v1::ListAttentionResponse& response) {
                                           DescribeAttention(attention, response);

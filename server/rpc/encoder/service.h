@@ -13,13 +13,6 @@ namespace attendant {
 // Limits of an EncodeRequest.
 WireRules EncodeRules(const EncodeLimits& limits);
 
-// Starts an Encode request of any transport. `response` is filled before the call's `done`.
-// REQUIRES: the call's message is a TypedMessage<v1::EncodeRequest>.
-void StartEncode(const EncodeDependencies& dependencies, RequestCall call,
-                 v1::EncodeResponse& response);
-// Adds all models but modules.
-void DescribeEncoders(const ModelRegistry& models, v1::ListModelsResponse& response);
-
 // attendant.v1.Encoder on gRPC's callback API: no call has a thread of its own. Thread-safe.
 class EncoderService final : public RawService<v1::Encoder> {
  public:

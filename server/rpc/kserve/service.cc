@@ -14,6 +14,7 @@
 #include "server/rpc/call/calls.h"
 #include "server/rpc/kserve/infer_run.h"
 #include "server/rpc/scan/received_message.h"
+#include "server/rpc/scan/typed_message.h"
 #include "server/threads/steady_time.h"
 
 namespace attendant {

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "server/requests/request_message.h"
+#include "server/rpc/scan/typed_message.h"
 #include "server/rpc/scan/wire_scan.h"
 #include "server/rpc/scan/wire_schema.h"
 
@@ -33,17 +33,7 @@ absl::Status ParseBuffer(grpc::ByteBuffer& bytes, M& message) {
                                                  ": a string is not UTF-8, or a number too long"));
 }
 
-// A message of type M, whatever it was on the wire.
-template <typename M>
-class TypedMessage : public RequestMessage {
- public:
-  // REQUIRES: Parse returned OK.
-  virtual const M& message() const = 0;
-  // The answer is written as JSON, its tensors in base64.
-  virtual bool wants_json() const { return false; }
-};
-
-// One that gRPC received, parsed into an arena.
+// A message that gRPC received, parsed into an arena.
 template <typename M>
 class ReceivedMessage final : public TypedMessage<M> {
  public:
@@ -86,11 +76,5 @@ class ReceivedMessage final : public TypedMessage<M> {
   google::protobuf::Arena arena_{Options()};
   M* message_ = nullptr;  // in arena_
 };
-
-// REQUIRES: `message` is a TypedMessage<M> that has been parsed.
-template <typename M>
-const M& Parsed(const RequestMessage& message) {
-  return static_cast<const TypedMessage<M>&>(message).message();
-}
 
 }  // namespace attendant

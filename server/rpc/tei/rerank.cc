@@ -10,6 +10,7 @@
 #include "server/requests/ranking.h"
 #include "server/rpc/call/collecting_call.h"
 #include "server/rpc/scan/received_message.h"
+#include "server/rpc/scan/typed_message.h"
 #include "server/text/unicode/utf8.h"
 
 namespace attendant::tei {

@@ -7,9 +7,9 @@ FILE_TESTS = {
     "server/rpc/attention/plan_kind.cc": ["rpc_parts_test", "attention_service_test"],
     "server/rpc/attention/plan_masks.cc": ["rpc_parts_test", "attention_service_test"],
     "server/rpc/attention/plan_operands.cc": ["rpc_parts_test", "attention_service_test"],
-    "server/rpc/attention/service.cc": ["attention_service_test"],
+    "server/rpc/attention/attend_run.cc": ["attention_service_test"],
     "server/rpc/encoder/messages.cc": ["rpc_parts_test", "encoder_service_test", "request_limits_test"],
-    "server/rpc/encoder/service.cc": ["encoder_service_test", "request_limits_test"],
+    "server/rpc/encoder/encoder_run.cc": ["encoder_service_test", "request_limits_test"],
     "server/rpc/kserve/name_statistics.cc": ["rpc_parts_test"],
     "server/rpc/kserve/models.cc": ["rpc_parts_test", "kserve_idle_test", "kserve_service_test"],
     "server/rpc/kserve/infer_run.cc": ["kserve_service_test", "request_limits_test"],
@@ -51,7 +51,7 @@ MUTANTS = {
     "server/rpc/attention/plan_operands.cc": [
         ("starts.back() == rows", "true"),
     ],
-    "server/rpc/attention/service.cc": [
+    "server/rpc/attention/attend_run.cc": [
         ("pending.priority = Message().message().priority();", ""),
     ],
     "server/rpc/call/collecting_call.h": [
@@ -97,7 +97,7 @@ MUTANTS = {
         ("layer * (states.size() / layers)", "0"),
         ("if (outputs.pooled().has_normalize()) input.normalize = outputs.pooled().normalize();", ""),
     ],
-    "server/rpc/encoder/service.cc": [
+    "server/rpc/encoder/encoder_run.cc": [
         ("response_.set_id(call().state->client_id());", ""),
         ("ToProto(times(), *response_.mutable_timings());", ""),
     ],

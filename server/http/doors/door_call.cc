@@ -51,18 +51,31 @@ absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header, const Mo
   return NamedOrOnlyModel(header(kModelHeader), models, need);
 }
 
-JsonMessageModel FieldOrOnlyModel(const DoorDependencies& dependencies,
-                                  const HttpExchange& exchange, ModelNeed need,
-                                  absl::string_view beside) {
-  return {.beside = beside,
-          .otherwise = [&models = dependencies.encode.requests.models, header = exchange.header,
-                        need, beside]() -> absl::StatusOr<std::string> {
-            absl::StatusOr<std::string> model = ModelFromHeaders(header, models, need);
-            if (model.ok()) return model;
-            return absl::InvalidArgumentError(
-                absl::StrCat(model.status().message(), ", or in the field model",
-                             beside.empty() ? "" : " beside ", beside));
-          }};
+DoorModel FieldModel() {
+  return [](const DoorDependencies&, const HttpExchange&) { return JsonMessageModel(); };
+}
+
+DoorModel FieldOrOnlyModel(ModelNeed need, absl::string_view beside) {
+  return [need, beside](const DoorDependencies& dependencies, const HttpExchange& exchange) {
+    auto otherwise = [&models = dependencies.encode.requests.models, header = exchange.header, need,
+                      beside]() -> absl::StatusOr<std::string> {
+      absl::StatusOr<std::string> model = ModelFromHeaders(header, models, need);
+      if (model.ok()) return model;
+      return absl::InvalidArgumentError(absl::StrCat(model.status().message(),
+                                                     ", or in the field model",
+                                                     beside.empty() ? "" : " beside ", beside));
+    };
+    return JsonMessageModel{.beside = beside, .otherwise = std::move(otherwise)};
+  };
+}
+
+DoorModel HeaderOrOnlyModel(ModelNeed need) {
+  return [need](const DoorDependencies& dependencies,
+                const HttpExchange& exchange) -> absl::StatusOr<JsonMessageModel> {
+    const ModelRegistry& models = dependencies.encode.requests.models;
+    ATTENDANT_ASSIGN_OR_RETURN(std::string name, ModelFromHeaders(exchange.header, models, need));
+    return JsonMessageModel{.name = std::move(name)};
+  };
 }
 
 absl::StatusOr<EncodeInput> DoorRun::FromMessage() {

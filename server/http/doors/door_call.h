@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,11 +46,15 @@ absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header,
 absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header, const ModelRegistry& models,
                                              ModelNeed need);
 
-// The model of a message is its field `model`, else the one that NamedOrOnlyModel says. `beside`:
-// as in JsonMessageModel.
-JsonMessageModel FieldOrOnlyModel(const DoorDependencies& dependencies,
-                                  const HttpExchange& exchange, ModelNeed need,
-                                  absl::string_view beside = {});
+// Finds the model of a door's request. An error ends the request.
+using DoorModel =
+    std::function<absl::StatusOr<JsonMessageModel>(const DoorDependencies&, const HttpExchange&)>;
+// The field `model`, which a message must have.
+DoorModel FieldModel();
+// The field `model`, else the one that NamedOrOnlyModel says. `beside`: as in JsonMessageModel.
+DoorModel FieldOrOnlyModel(ModelNeed need, absl::string_view beside = {});
+// The one that NamedOrOnlyModel says: messages name none.
+DoorModel HeaderOrOnlyModel(ModelNeed need);
 
 // The bytes of floats as JSON, beyond their bytes in `output`.
 int64_t FloatTextBytes(const EncodeOutput& output);
@@ -98,29 +103,34 @@ void AppendJsonBase64(const std::vector<float>& values, std::string& json);
 
 // Starts a run of type Run, which is made of dependencies, call, priority and response.
 template <typename Run>
-void StartDoorRun(const DoorDependencies& dependencies, Method method,
-                  std::unique_ptr<HttpExchange> exchange, JsonMessageModel model = {}) {
+void StartDoorRun(const DoorDependencies& dependencies, Method method, const DoorModel& find_model,
+                  std::unique_ptr<HttpExchange> exchange) {
+  absl::StatusOr<JsonMessageModel> model = find_model(dependencies, *exchange);
+  if (!model.ok()) return EndSmall(dependencies, std::move(exchange), model.status());
   const absl::StatusOr<HttpCallOptions> options =
       OptionsFromHeaders(exchange->header, exchange->head_arrival);
   if (!options.ok()) return EndSmall(dependencies, std::move(exchange), options.status());
   HttpResponse& response = exchange->response;
   auto message = std::make_unique<JsonMessage>(
       HttpBody{std::move(exchange->body), exchange->gzip, dependencies.max_request_bytes},
-      std::move(model));
+      *std::move(model));
   RequestCall call =
       MakeRequestCall(method, std::move(message), options->deadline, std::move(exchange));
   RequestRun::Start(
       std::make_unique<Run>(dependencies.encode, std::move(call), options->priority, response));
 }
 
-// The same for a door whose messages name no model. `need`: the kind of models that it is for.
+// The route of a door whose requests runs of type Run answer: POST `path`.
 template <typename Run>
-void StartUnnamedRun(const DoorDependencies& dependencies, Method method, ModelNeed need,
-                     std::unique_ptr<HttpExchange> exchange) {
-  absl::StatusOr<std::string> model =
-      ModelFromHeaders(exchange->header, dependencies.encode.requests.models, need);
-  if (!model.ok()) return EndSmall(dependencies, std::move(exchange), model.status());
-  StartDoorRun<Run>(dependencies, method, std::move(exchange), {.name = *std::move(model)});
+HttpRoute DoorRoute(const DoorDependencies& dependencies, std::string path, Method method,
+                    DoorModel find_model, HttpErrorShape error, HttpRouteDoc doc) {
+  return MakeHttpRoute(
+      "POST", std::move(path), MethodGroup::kInfer, error,
+      [&dependencies, method,
+       find_model = std::move(find_model)](std::unique_ptr<HttpExchange> exchange) {
+        StartDoorRun<Run>(dependencies, method, find_model, std::move(exchange));
+      },
+      std::move(doc));
 }
 
 // A handler that fills the response at once.

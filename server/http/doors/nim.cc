@@ -58,12 +58,9 @@ constexpr char kResponse[] = R"({"type":"object","properties":{"rankings":{"type
 }  // namespace
 
 std::vector<HttpRoute> NimRoutes(const DoorDependencies& dependencies) {
-  return {
-      MakeHttpRoute("POST", "/v1/ranking", MethodGroup::kInfer, CohereError,
-                    [&dependencies](std::unique_ptr<HttpExchange> exchange) {
-                      StartDoorRun<RankingRun>(dependencies, Method::kRerank, std::move(exchange));
-                    },
-                    {"NVIDIA NIM: passages by how well they answer a query", kRequest, kResponse})};
+  return {DoorRoute<RankingRun>(
+      dependencies, "/v1/ranking", Method::kRerank, FieldModel(), CohereError,
+      {"NVIDIA NIM: passages by how well they answer a query", kRequest, kResponse})};
 }
 
 }  // namespace attendant

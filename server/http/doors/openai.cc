@@ -164,14 +164,9 @@ constexpr char kOpenAiResponse[] = R"({"type":"object","properties":{"object":{"
 template <bool kOfTei>
 HttpRoute EmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
                           std::string summary) {
-  return MakeHttpRoute("POST", std::move(path), MethodGroup::kInfer, OpenAiError,
-                       [&dependencies](std::unique_ptr<HttpExchange> exchange) {
-                         JsonMessageModel model = FieldOrOnlyModel(dependencies, *exchange, Embeds);
-                         StartDoorRun<EmbeddingsRun<kOfTei>>(dependencies,
-                                                             Method::kOpenAiEmbeddings,
-                                                             std::move(exchange), std::move(model));
-                       },
-                       {std::move(summary), OpenAiSchema(kOfTei), kOpenAiResponse});
+  return DoorRoute<EmbeddingsRun<kOfTei>>(
+      dependencies, std::move(path), Method::kOpenAiEmbeddings, FieldOrOnlyModel(Embeds),
+      OpenAiError, {std::move(summary), OpenAiSchema(kOfTei), kOpenAiResponse});
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ MUTANTS = {
     ],
     "server/http/doors/tei/scores.cc": [
         ("FloatTextBytes(output) + JsonStringBytes(texts_)", "FloatTextBytes(output)"),
-        ("exchange->header(kModelHeader)", "std::optional<absl::string_view>()"),
+        ("exchange.header(kModelHeader)", "std::optional<absl::string_view>()"),
         ("entries * static_cast<int64_t>(output.sequences.size())", "entries"),
         ("if (raw) input.score_activation = ScoreActivation::kNone;", ""),
         ("if (!many_) return append(output.sequences[0]);", ""),

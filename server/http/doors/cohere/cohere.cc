@@ -201,12 +201,9 @@ std::string CohereResponse(int version) {
 
 template <int kVersion>
 HttpRoute CohereRoute(const DoorDependencies& dependencies) {
-  return MakeHttpRoute(
-      "POST", absl::StrCat("/v", kVersion, "/embed"), MethodGroup::kInfer, CohereError,
-      [&dependencies](std::unique_ptr<HttpExchange> exchange) {
-        StartDoorRun<CohereRun<kVersion>>(dependencies, Method::kCohereEmbed, std::move(exchange));
-      },
-      {"Cohere: embeddings of texts", CohereSchema(), CohereResponse(kVersion)});
+  return DoorRoute<CohereRun<kVersion>>(
+      dependencies, absl::StrCat("/v", kVersion, "/embed"), Method::kCohereEmbed, FieldModel(),
+      CohereError, {"Cohere: embeddings of texts", CohereSchema(), CohereResponse(kVersion)});
 }
 
 }  // namespace

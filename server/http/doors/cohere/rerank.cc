@@ -115,13 +115,10 @@ HttpResponse JinaError(const HttpFailure& failure) {
 template <RerankDialect kDialect>
 HttpRoute RerankRoute(const DoorDependencies& dependencies, const char* path, const char* whose,
                       HttpErrorShape error) {
-  return MakeHttpRoute("POST", path, MethodGroup::kInfer, error,
-                       [&dependencies](std::unique_ptr<HttpExchange> exchange) {
-                         StartDoorRun<RerankRun<kDialect>>(dependencies, Method::kRerank,
-                                                           std::move(exchange));
-                       },
-                       {absl::StrCat(whose, ": documents by how well they answer a query"),
-                        RerankRequestSchema(kDialect, true), kRerankResponse});
+  return DoorRoute<RerankRun<kDialect>>(
+      dependencies, path, Method::kRerank, FieldModel(), error,
+      {absl::StrCat(whose, ": documents by how well they answer a query"),
+       RerankRequestSchema(kDialect, true), kRerankResponse});
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,7 +14,6 @@
 #include "server/http/json/json_view.h"
 #include "server/models/encoder_model.h"
 #include "server/requests/encode_types.h"
-#include "server/requests/only_model.h"
 
 namespace attendant {
 
@@ -51,18 +49,6 @@ class FixedTeiRun final : public TranslatedRun {
  private:
   std::unique_ptr<DoorTranslation> Choose(JsonView /*request*/) override { return kNew(); }
 };
-
-// A route for requests that a run of type Run answers. `need`: the kind of models that it is for.
-template <typename Run>
-HttpRoute TeiRoute(const DoorDependencies& dependencies, const char* path, Method method,
-                   ModelNeed need, HttpRouteDoc doc) {
-  return MakeHttpRoute(
-      "POST", path, MethodGroup::kInfer, TeiError,
-      [&dependencies, method, need](std::unique_ptr<HttpExchange> exchange) {
-        StartUnnamedRun<Run>(dependencies, method, need, std::move(exchange));
-      },
-      std::move(doc));
-}
 
 // POST /tokenize and /decode
 std::vector<HttpRoute> TeiTokenizeRoutes(const DoorDependencies& dependencies);

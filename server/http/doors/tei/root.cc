@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "server/http/doors/tei/parts.h"
+#include "server/requests/only_model.h"
 #include "server/requests/ranking.h"
 
 namespace attendant {
@@ -37,8 +38,8 @@ constexpr char kRootSchema[] =
 }  // namespace
 
 HttpRoute TeiRootRoute(const DoorDependencies& dependencies) {
-  return TeiRoute<RootRun>(
-      dependencies, "/", Method::kTeiRoot, AnyEncoder,
+  return DoorRoute<RootRun>(
+      dependencies, "/", Method::kTeiRoot, HeaderOrOnlyModel(AnyEncoder), TeiError,
       {"TEI: what the model's kind answers", kRootSchema, R"({"type":"array"})"});
 }
 

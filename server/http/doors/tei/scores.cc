@@ -131,19 +131,11 @@ class RerankPathRun final : public TranslatedRun {
 };
 
 // A header that names a model goes before the field: a proxy may have set it.
-HttpRoute RerankRoute(const DoorDependencies& dependencies, HttpRouteDoc doc) {
-  return MakeHttpRoute(
-      "POST", "/rerank", MethodGroup::kInfer, TeiError,
-      [&dependencies](std::unique_ptr<HttpExchange> exchange) {
-        if (exchange->header(kModelHeader)) {
-          return StartUnnamedRun<RerankPathRun>(dependencies, Method::kTeiRerank, Ranks,
-                                                std::move(exchange));
-        }
-        JsonMessageModel model = FieldOrOnlyModel(dependencies, *exchange, Ranks, kDocuments);
-        StartDoorRun<RerankPathRun>(dependencies, Method::kTeiRerank, std::move(exchange),
-                                    std::move(model));
-      },
-      std::move(doc));
+absl::StatusOr<JsonMessageModel> RerankModel(const DoorDependencies& dependencies,
+                                             const HttpExchange& exchange) {
+  const DoorModel find_model = exchange.header(kModelHeader) ? HeaderOrOnlyModel(Ranks)
+                                                             : FieldOrOnlyModel(Ranks, kDocuments);
+  return find_model(dependencies, exchange);
 }
 
 std::string ScoreOptionsProperties() {
@@ -181,11 +173,13 @@ std::unique_ptr<DoorTranslation> NewTeiPredict(const EncoderModel& model) {
 
 std::vector<HttpRoute> TeiScoreRoutes(const DoorDependencies& dependencies) {
   return {
-      RerankRoute(dependencies, {"TEI: texts by how well they answer a query", RerankSchema(),
-                                 absl::StrCat("{\"oneOf\":[", kRanks, ",", kRerankResponse, "]}")}),
-      TeiRoute<PredictRun>(dependencies, "/predict", Method::kTeiPredict, Classifies,
-                           {"TEI: labels of a text, a pair of texts, or many of these",
-                            PredictSchema(), kPredictions})};
+      DoorRoute<RerankPathRun>(dependencies, "/rerank", Method::kTeiRerank, RerankModel, TeiError,
+                               {"TEI: texts by how well they answer a query", RerankSchema(),
+                                absl::StrCat("{\"oneOf\":[", kRanks, ",", kRerankResponse, "]}")}),
+      DoorRoute<PredictRun>(dependencies, "/predict", Method::kTeiPredict,
+                            HeaderOrOnlyModel(Classifies), TeiError,
+                            {"TEI: labels of a text, a pair of texts, or many of these",
+                             PredictSchema(), kPredictions})};
 }
 
 }  // namespace attendant

@@ -10,6 +10,7 @@
 #include "server/http/doors/inputs.h"
 #include "server/http/doors/tei/parts.h"
 #include "server/http/json/json_writer.h"
+#include "server/requests/only_model.h"
 #include "server/requests/tasks.h"
 
 namespace attendant {
@@ -61,8 +62,9 @@ std::unique_ptr<DoorTranslation> NewTeiEmbedSparse() {
 }
 
 HttpRoute TeiSparseRoute(const DoorDependencies& dependencies) {
-  return TeiRoute<FixedTeiRun<NewTeiEmbedSparse>>(
-      dependencies, "/embed_sparse", Method::kTeiEmbedSparse, EmbedsSparsely,
+  return DoorRoute<FixedTeiRun<NewTeiEmbedSparse>>(
+      dependencies, "/embed_sparse", Method::kTeiEmbedSparse, HeaderOrOnlyModel(EmbedsSparsely),
+      TeiError,
       {"TEI: sparse embeddings of texts or token ids",
        TeiInputsSchema(R"("top_k":{"type":"integer","minimum":0,"default":0})"), kSparseVectors});
 }

@@ -14,6 +14,7 @@
 #include "server/http/doors/openai.h"
 #include "server/http/doors/tei/parts.h"
 #include "server/http/json/json_writer.h"
+#include "server/requests/only_model.h"
 
 namespace attendant {
 namespace {
@@ -233,14 +234,14 @@ HttpRoute TeiHealthRoute(const DoorDependencies& dependencies, const char* path)
 
 std::vector<HttpRoute> TeiRoutes(const DoorDependencies& dependencies) {
   std::vector<HttpRoute> routes = {
-      TeiRoute<FixedTeiRun<NewTeiEmbed>>(
-          dependencies, "/embed", Method::kTeiEmbed, Embeds,
+      DoorRoute<FixedTeiRun<NewTeiEmbed>>(
+          dependencies, "/embed", Method::kTeiEmbed, HeaderOrOnlyModel(Embeds), TeiError,
           {"TEI: embeddings of texts or token ids", EmbedSchema(), kVectors}),
-      TeiRoute<FixedTeiRun<NewEmbedAll>>(
-          dependencies, "/embed_all", Method::kTeiEmbedAll, Embeds,
+      DoorRoute<FixedTeiRun<NewEmbedAll>>(
+          dependencies, "/embed_all", Method::kTeiEmbedAll, HeaderOrOnlyModel(Embeds), TeiError,
           {"TEI: an embedding of each token", TeiInputsSchema(), kVectorsOfTokens}),
-      TeiRoute<FixedTeiRun<NewTeiSimilarity>>(
-          dependencies, "/similarity", Method::kTeiSimilarity, Embeds,
+      DoorRoute<FixedTeiRun<NewTeiSimilarity>>(
+          dependencies, "/similarity", Method::kTeiSimilarity, HeaderOrOnlyModel(Embeds), TeiError,
           {"TEI: cosine similarities of one sentence to others", SimilaritySchema(),
            R"({"type":"array","items":{"type":"number"}})"}),
       TeiRootRoute(dependencies),

@@ -12,6 +12,7 @@
 #include "server/http/doors/inputs.h"
 #include "server/http/doors/tei/parts.h"
 #include "server/http/json/json_writer.h"
+#include "server/requests/only_model.h"
 #include "server/requests/text_runs.h"
 
 namespace attendant {
@@ -121,26 +122,27 @@ class JsonDetokenizeRun final : public DetokenizeRun {
 }  // namespace
 
 std::vector<HttpRoute> TeiTokenizeRoutes(const DoorDependencies& dependencies) {
-  return {TeiRoute<JsonTokenizeRun>(
-              dependencies, "/tokenize", Method::kTeiTokenize, TakesText,
-              {"TEI: the tokens of texts",
-               absl::StrCat(
-                   R"({"type":"object","required":["inputs"],"properties":{"inputs":{"oneOf":[)"
-                   R"({"type":"string"},)",
-                   kTextsSchema,
-                   R"(]},"add_special_tokens":{"type":"boolean","default":true},)"
-                   R"("prompt_name":{"type":"string"}}})"),
-               R"({"type":"array","items":{"type":"array","items":{"type":"object","properties":{
+  return {
+      DoorRoute<JsonTokenizeRun>(
+          dependencies, "/tokenize", Method::kTeiTokenize, HeaderOrOnlyModel(TakesText), TeiError,
+          {"TEI: the tokens of texts",
+           absl::StrCat(
+               R"({"type":"object","required":["inputs"],"properties":{"inputs":{"oneOf":[)"
+               R"({"type":"string"},)",
+               kTextsSchema,
+               R"(]},"add_special_tokens":{"type":"boolean","default":true},)"
+               R"("prompt_name":{"type":"string"}}})"),
+           R"({"type":"array","items":{"type":"array","items":{"type":"object","properties":{
 "id":{"type":"integer"},"text":{"type":"string"},"special":{"type":"boolean"},
 "start":{"type":["integer","null"]},"stop":{"type":["integer","null"]}}}}})"}),
-          TeiRoute<JsonDetokenizeRun>(
-              dependencies, "/decode", Method::kTeiTokenize, TakesText,
-              {"TEI: the texts of token ids",
-               R"({"type":"object","required":["ids"],"properties":{"ids":{"oneOf":[
+      DoorRoute<JsonDetokenizeRun>(
+          dependencies, "/decode", Method::kTeiTokenize, HeaderOrOnlyModel(TakesText), TeiError,
+          {"TEI: the texts of token ids",
+           R"({"type":"object","required":["ids"],"properties":{"ids":{"oneOf":[
 {"type":"array","items":{"type":"integer"}},
 {"type":"array","items":{"type":"array","items":{"type":"integer"}}}]},
 "skip_special_tokens":{"type":"boolean","default":true}}})",
-               R"({"type":"array","items":{"type":"string"}})"})};
+           R"({"type":"array","items":{"type":"string"}})"})};
 }
 
 }  // namespace attendant

@@ -5,18 +5,15 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/http/doors/door_call.h"
-#include "server/http/doors/openai.h"
 #include "server/http/http_types.h"
 #include "server/http/json/json_view.h"
 #include "server/requests/encode_types.h"
-#include "server/requests/only_model.h"
 
 namespace attendant {
 
@@ -38,19 +35,6 @@ void AppendVllmAnswer(const VllmAnswer& answer, size_t elements, int64_t tokens,
 // Its schema, with that of a value.
 std::string VllmAnswerSchema(absl::string_view object, absl::string_view field,
                              absl::string_view value);
-
-// A route for requests that a run of type Run answers. `need`: the kind of models that it is for.
-template <typename Run>
-HttpRoute VllmRoute(const DoorDependencies& dependencies, const char* path, Method method,
-                    ModelNeed need, HttpRouteDoc doc) {
-  return MakeHttpRoute(
-      "POST", path, MethodGroup::kInfer, OpenAiError,
-      [&dependencies, method, need](std::unique_ptr<HttpExchange> exchange) {
-        JsonMessageModel model = FieldOrOnlyModel(dependencies, *exchange, need);
-        StartDoorRun<Run>(dependencies, method, std::move(exchange), std::move(model));
-      },
-      std::move(doc));
-}
 
 // POST /score and /v1/score
 std::vector<HttpRoute> VllmScoreRoutes(const DoorDependencies& dependencies);

@@ -14,8 +14,10 @@
 #include "kernels/core/status_macros.h"
 #include "server/http/doors/cohere/cohere.h"
 #include "server/http/doors/inputs.h"
+#include "server/http/doors/openai.h"
 #include "server/http/doors/vllm/parts.h"
 #include "server/http/json/json_writer.h"
+#include "server/requests/only_model.h"
 #include "server/requests/tasks.h"
 
 namespace attendant {
@@ -186,7 +188,8 @@ constexpr char kValuesSchema[] = R"({"oneOf":[{"type":"array","items":{"type":"n
 }  // namespace
 
 HttpRoute VllmPoolingRoute(const DoorDependencies& dependencies) {
-  return VllmRoute<PoolingRun>(dependencies, "/pooling", Method::kVllmPooling, AnyEncoder,
+  return DoorRoute<PoolingRun>(dependencies, "/pooling", Method::kVllmPooling,
+                               FieldOrOnlyModel(AnyEncoder), OpenAiError,
                                {"vLLM: what the model makes of texts or token ids", PoolingSchema(),
                                 VllmAnswerSchema("pooling", "data", kValuesSchema)});
 }

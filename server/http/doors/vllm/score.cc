@@ -14,9 +14,11 @@
 #include "kernels/core/status_macros.h"
 #include "server/http/doors/cohere/cohere.h"
 #include "server/http/doors/inputs.h"
+#include "server/http/doors/openai.h"
 #include "server/http/doors/translation.h"
 #include "server/http/doors/vllm/parts.h"
 #include "server/http/json/json_writer.h"
+#include "server/requests/only_model.h"
 #include "server/requests/ranking.h"
 
 namespace attendant {
@@ -192,7 +194,8 @@ std::string ScoreSchema() {
 }
 
 HttpRoute ScoreRoute(const DoorDependencies& dependencies, const char* path) {
-  return VllmRoute<ScoreRun>(dependencies, path, Method::kVllmScore, Ranks,
+  return DoorRoute<ScoreRun>(dependencies, path, Method::kVllmScore, FieldOrOnlyModel(Ranks),
+                             OpenAiError,
                              {"vLLM: scores of pairs of texts", ScoreSchema(),
                               VllmAnswerSchema("score", "score", R"({"type":"number"})")});
 }

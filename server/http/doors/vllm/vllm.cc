@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "server/http/doors/openai.h"
 #include "server/http/doors/vllm/parts.h"
 #include "server/http/json/json_writer.h"
 

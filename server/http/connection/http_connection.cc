@@ -22,6 +22,7 @@
 
 #include "server/http/connection/foreign_page.h"
 #include "server/http/connection/http_message.h"
+#include "server/http/connection/page_answer.h"
 #include "server/http/connection/request_head.h"
 #include "server/http/connection/route_call.h"
 #include "server/threads/steady_time.h"
@@ -82,6 +83,7 @@ class Connection final : public HttpConnection {
  private:
   using Parser = http::request_parser<http::buffer_body>;
   static constexpr bool kPlain = std::is_same_v<Stream, beast::tcp_stream>;
+  static constexpr size_t kSomeBytes = 4096;  // that are read at once
 
   // `unread`: the end of a request whose body has not come.
   void Close(absl::StatusCode unread) {
@@ -124,19 +126,26 @@ class Connection final : public HttpConnection {
   }
 
   void SkipEmptyLines() {
-    constexpr size_t kFirstBytes = 4096;
     const auto bytes = [this] {
       return absl::string_view(static_cast<const char*>(buffer_.data().data()), buffer_.size());
     };
     buffer_.consume(EmptyLineBytes(bytes()));
     if (!bytes().empty() && bytes() != "\r") return ReadHead();
-    stream_.async_read_some(buffer_.prepare(kFirstBytes),
-                            [self = Self()](const error_code& error, size_t read) {
-                              if (!self->open_) return;
-                              if (error) return self->Close();
-                              self->buffer_.commit(read);
-                              self->SkipEmptyLines();
-                            });
+    ReadSome(stream_, [](Connection& c, const error_code& error) {
+      error ? c.Close() : c.SkipEmptyLines();
+    });
+  }
+
+  // REQUIRES: the buffer is not full.
+  template <typename From, typename Next>
+  void ReadSome(From& from, Next next) {
+    const size_t bytes = std::min(kSomeBytes, buffer_.max_size() - buffer_.size());
+    from.async_read_some(buffer_.prepare(bytes),
+                         [self = Self(), next](const error_code& error, size_t read) {
+                           if (!self->open_) return;
+                           self->buffer_.commit(read);
+                           next(*self, error);
+                         });
   }
 
   void ReadHead() {
@@ -169,20 +178,8 @@ class Connection final : public HttpConnection {
     if (host_.loopback() && IsFromForeignPage(head)) return Write(ForeignPage(), false, kWriteTime);
     match_ = host_.routes().Find(method, path);
     if (match_.route != nullptr) return StartRoute(std::move(head));
-    AnswerPage(method, path);
-  }
-
-  // Pages are for clients that ask one thing: the connection ends, whatever the client wants.
-  void AnswerPage(absl::string_view method, absl::string_view path) {
-    HttpResponse response;
-    if (!match_.allow.empty()) {
-      response = MethodNotAllowed(match_.allow, match_.error);
-    } else if (!host_.Page(path, response)) {
-      response = NoSuchPath(match_.error);
-    } else if (method != "GET" && method != "HEAD") {
-      response = MethodNotAllowed("GET, HEAD", nullptr);
-    }
-    Write(std::move(response), false, kWriteTime);
+    // Pages are for clients that ask one thing: the connection ends, whatever the client wants.
+    Write(PageAnswer(host_, match_, method, path), false, kWriteTime);
   }
 
   void StartRoute(RequestHead head) {
@@ -248,6 +245,7 @@ class Connection final : public HttpConnection {
     entered_ = true;
     tcp_stream().expires_never();
     if (peer_closed_) call_->state().Cancel();
+    if constexpr (!kPlain) ReadAhead();
     std::unique_ptr<HttpExchange> exchange = call_->Take([self = Self()](HttpResponse response) {
       asio::post(self->stream_.get_executor(), [self, response = std::move(response)]() mutable {
         self->OnAnswer(std::move(response));
@@ -261,8 +259,24 @@ class Connection final : public HttpConnection {
     });
   }
 
+  // Who reads on sees TLS's close_notify, which clients send before they wait for the server's, for
+  // example Python's asyncio for 30 s. The next request goes into the buffer as far as it fits.
+  void ReadAhead() {
+    if (buffer_.size() == buffer_.max_size()) return;
+    reading_ahead_ = true;
+    ReadSome(stream_, [](Connection& c, const error_code& error) {
+      c.reading_ahead_ = false;
+      if (c.answer_) return c.OnAnswer(*std::exchange(c.answer_, std::nullopt));
+      error ? c.PeerClosed() : c.ReadAhead();
+    });
+  }
+
   void OnAnswer(HttpResponse response) {
     if (!open_) return;
+    if (reading_ahead_) {  // until it is cancelled: what is read next has a time limit
+      answer_ = std::move(response);
+      return tcp_stream().cancel();
+    }
     const bool keep_alive = parser_->keep_alive() && !host_.stopping();
     Write(std::move(response), keep_alive, host_.max_write());
   }
@@ -332,9 +346,8 @@ class Connection final : public HttpConnection {
 
   void Discard() {
     buffer_.clear();
-    tcp_stream().async_read_some(
-        buffer_.prepare(4096),
-        Then([](Connection& c, const error_code& error) { error ? c.Close() : c.Discard(); }));
+    ReadSome(tcp_stream(),
+             [](Connection& c, const error_code& error) { error ? c.Close() : c.Discard(); });
   }
 
   const std::shared_ptr<asio::io_context> loop_;  // outlives the stream
@@ -346,11 +359,13 @@ class Connection final : public HttpConnection {
   bool open_ = true;
   bool has_served_ = false;
   bool peer_closed_ = false;
+  bool reading_ahead_ = false;
   absl::Time idle_since_ = SteadyNow();
 
   HttpRoutes::Match match_;
-  std::optional<RouteCall> call_;  // of a route, until its answer is written
-  bool entered_ = false;           // the host counts it
+  std::optional<RouteCall> call_;       // of a route, until its answer is written
+  bool entered_ = false;                // the host counts it
+  std::optional<HttpResponse> answer_;  // while a read is cancelled
   // Of the answer.
   std::string answer_head_;
   std::string answer_body_;

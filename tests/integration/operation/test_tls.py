@@ -193,26 +193,33 @@ def test_the_end_of_an_https_connection_is_told(start_server, certificates):
             assert answer.startswith(b"HTTP/1.1 200 ") and answer.endswith(b"\r\n\r\nok\n")
 
 
-def test_an_https_client_that_closes_cancels_its_request(start_server, certificates):
-    """Its close_notify lies unread before the end of its connection."""
+@pytest.mark.parametrize("behind, ends", [(0, False), (1, False), (100000, True)])
+def test_an_https_client_that_closes_cancels_its_request(start_server, certificates, behind, ends):
+    """By its close_notify, also behind a next request; behind a long one by the end of its connection."""
     server = start_server({"tiny": settings.TINY_MODEL}, f"--tls_cert={certificates / 'server.pem'}",
                           f"--tls_key={certificates / 'server.key'}", "--http_tls=on",
                           "--max_queue_delay_us=60000000")  # a request alone waits for that long
     context = ssl.create_default_context(cafile=certificates / "ca.pem")
     host, port = server.http.rsplit(":", 1)
     body = json.dumps({"model": "tiny", "input": [5, 6, 7]}).encode()
-    metrics = f"https://{server.http}/metrics"
+    head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
 
     def scraped(line):
-        return line in urllib.request.urlopen(metrics, context=context, timeout=10).read().decode()
+        with urllib.request.urlopen(f"https://{server.http}/metrics", context=context, timeout=10) as page:
+            return line in page.read().decode()
 
     wait_until("/readyz", 60, lambda: https(server, certificates / "ca.pem") == 200)
-    tls = context.wrap_socket(socket.create_connection((host, int(port)), timeout=1), server_hostname="127.0.0.1")
-    tls.sendall(b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    tls = context.wrap_socket(socket.create_connection((host, int(port)), timeout=10), server_hostname="127.0.0.1")
+    tls.sendall(head % len(body) + body)
     wait_until("the request", 10, lambda: scraped('attendant_queue_requests{model="tiny"} 1'))
-    with pytest.raises(TimeoutError):
-        tls.unwrap()  # says goodbye, and waits for the server's
-    tls.close()
+    if behind:
+        tls.sendall(head % behind + b"x" * behind)
+    assert scraped('attendant_queue_requests{model="tiny"} 1')
+    tls.setblocking(False)
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.unwrap()  # says goodbye, without waiting for the server's
+    if ends:
+        tls.close()
     wait_until("its end", 20, lambda: scraped(
         'attendant_requests_total{code="CANCELLED",method="openai_embeddings",model="tiny"} 1'))
 

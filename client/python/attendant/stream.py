@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +13,7 @@ import grpc
 
 from attendant.errors import AttendantError, UnavailableError, from_rpc
 from attendant.job import Job, Request, Rpc
+from attendant.outbox import Outbox
 from attendant.retry import Attempts
 from attendant.window import Order, Outcome, Resend, Window, only_request
 
@@ -29,7 +29,7 @@ class _Feed(Generic[T]):
         self._jobs, self._prepare, self._rpc, self._window = jobs, prepare, rpc, window
         self._room = threading.Semaphore(room)
         self._lock = threading.Lock()
-        self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._outbox = Outbox()
         self._read_all = self._stopped = False
         self._call: Any = None
         self.fault: BaseException | None = None
@@ -37,27 +37,26 @@ class _Feed(Generic[T]):
 
     def connect(self, start: Open) -> Any:
         """A call that sends what is not answered, then the rest."""
-        outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         with self._lock:
-            self._outbox.put(None)
-            self._outbox = outbox
-            for payload in self._window.payloads():
-                outbox.put(payload)
-            self._call = start(self._rpc, iter(outbox.get, None))
+            self._outbox.end()
+            self._outbox = Outbox()
+            for resend in self._window.unanswered():
+                self._outbox.put(resend.payload, resend.delay)
+            self._call = start(self._rpc, self._outbox.messages())
             self._end_if_done()
             if self.fault is not None:
                 self._call.cancel()
             return self._call
 
-    def take(self, answer: Any) -> Outcome[T] | Resend:
+    def take(self, answer: Any) -> Outcome[T] | None:
+        """The outcome of a request; None: it is sent again."""
         with self._lock:
             taken = self._window.take(answer)
+            if isinstance(taken, Resend):
+                self._outbox.put(taken.payload, taken.delay)
+                return None
             self._end_if_done()
             return taken
-
-    def resend(self, payload: bytes) -> None:
-        with self._lock:
-            self._outbox.put(payload)
 
     def done(self) -> bool:
         with self._lock:
@@ -69,7 +68,7 @@ class _Feed(Generic[T]):
     def stop(self) -> None:
         with self._lock:
             self._stopped = True
-            self._outbox.put(None)
+            self._outbox.end()
             if self._call is not None:
                 self._call.cancel()
         self._room.release()
@@ -95,7 +94,7 @@ class _Feed(Generic[T]):
 
     def _end_if_done(self) -> None:
         if self._read_all and not self._window:
-            self._outbox.put(None)
+            self._outbox.end()
 
 
 def run_stream(jobs: Iterable[Job[T]], prepare: Callable[[Request[Any]], None], start: Open,
@@ -126,9 +125,7 @@ def _outcomes(feed: _Feed[T], start: Open, attempts: Callable[[], Attempts], ord
             for answer in call:
                 breaks = attempts()
                 taken = feed.take(answer)
-                if isinstance(taken, Resend):
-                    time.sleep(taken.delay)  # answers wait too: a full queue is a reason to be slower
-                    feed.resend(taken.payload)
+                if taken is None:
                     continue
                 for outcome in order.put(taken):
                     feed.make_room()

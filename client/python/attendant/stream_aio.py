@@ -11,12 +11,12 @@ import grpc
 
 from attendant.errors import AttendantError, UnavailableError, from_rpc
 from attendant.job import Job, Request, Rpc
+from attendant.outbox import AsyncOutbox
 from attendant.retry import Attempts
 from attendant.window import Order, Outcome, Resend, Window, only_request
 
 T = TypeVar("T")
 Open = Callable[[Rpc, AsyncIterator[bytes]], Any]
-Outbox = asyncio.Queue["bytes | None"]
 
 _WRITE_AFTER_END = "Internal error from Core"  # grpc.aio's words for a message to a stream that the server has ended
 
@@ -34,23 +34,18 @@ async def _each(jobs: Iterable[Job[T]] | AsyncIterable[Job[T]]) -> AsyncIterator
             yield job
 
 
-async def _messages(outbox: Outbox) -> AsyncIterator[bytes]:
-    while (payload := await outbox.get()) is not None:
-        yield payload
-
-
 class _Feed(Generic[T]):
     """A task that reads jobs and sends them, at most `room` of them without an outcome that was taken. The first job decides
     the method: `rpc` is set when `started` is."""
 
     def __init__(self, jobs: Iterable[Job[T]] | AsyncIterable[Job[T]],
                  prepare: Callable[[Request[Any]], Awaitable[None]], window: Window[T], room: int) -> None:
-        self._jobs, self._prepare, self.window = jobs, prepare, window
+        self._jobs, self._prepare, self._window = jobs, prepare, window
         self.room = asyncio.Semaphore(room)
         self.started = asyncio.Event()
         self.rpc: Rpc | None = None
         self.fault: BaseException | None = None
-        self._outbox: Outbox = asyncio.Queue()
+        self._outbox = AsyncOutbox()
         self._call: Any = None
         self._read_all = False
         self._task = asyncio.create_task(self._run())
@@ -58,27 +53,29 @@ class _Feed(Generic[T]):
     def connect(self, start: Open) -> Any:
         """A call that sends what is not answered, then the rest."""
         assert self.rpc is not None
-        self._outbox.put_nowait(None)
-        self._outbox = asyncio.Queue()
-        for payload in self.window.payloads():
-            self.resend(payload)
-        self._call = start(self.rpc, _messages(self._outbox))
-        self.end_if_done()
+        self._outbox.end()
+        self._outbox = AsyncOutbox()
+        for resend in self._window.unanswered():
+            self._outbox.put(resend.payload, resend.delay)
+        self._call = start(self.rpc, self._outbox.messages())
+        self._end_if_done()
         return self._call
 
-    def resend(self, payload: bytes) -> None:
-        self._outbox.put_nowait(payload)
+    def take(self, answer: Any) -> Outcome[T] | None:
+        """The outcome of a request; None: it is sent again."""
+        taken = self._window.take(answer)
+        if isinstance(taken, Resend):
+            self._outbox.put(taken.payload, taken.delay)
+            return None
+        self._end_if_done()
+        return taken
 
     def done(self) -> bool:
-        return self._read_all and not self.window
-
-    def end_if_done(self) -> None:
-        if self.done():
-            self._outbox.put_nowait(None)
+        return self._read_all and not self._window
 
     async def stop(self) -> None:
         self._task.cancel()
-        self._outbox.put_nowait(None)
+        self._outbox.end()
         if self._call is not None:
             self._call.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -89,17 +86,21 @@ class _Feed(Generic[T]):
                 request = only_request(job, self.rpc)
                 await self._prepare(request)
                 await self.room.acquire()
-                self.resend(self.window.add(job, request))
+                self._outbox.put(self._window.add(job, request))
                 self.rpc = request.rpc
                 self.started.set()
             self._read_all = True
-            self.end_if_done()
+            self._end_if_done()
         except Exception as error:  # of the iterator: raised where the outcomes are read
             self.fault = error
             if self._call is not None:
                 self._call.cancel()
         finally:
             self.started.set()
+
+    def _end_if_done(self) -> None:
+        if self.done():
+            self._outbox.end()
 
 
 async def run_stream(jobs: Iterable[Job[T]] | AsyncIterable[Job[T]],
@@ -128,11 +129,8 @@ async def _outcomes(feed: _Feed[T], start: Open, attempts: Callable[[], Attempts
         try:
             async for answer in feed.connect(start):
                 breaks = attempts()
-                taken = feed.window.take(answer)
-                feed.end_if_done()
-                if isinstance(taken, Resend):
-                    await asyncio.sleep(taken.delay)  # answers wait too: a full queue is a reason to be slower
-                    feed.resend(taken.payload)
+                taken = feed.take(answer)
+                if taken is None:
                     continue
                 for outcome in order.put(taken):
                     feed.room.release()

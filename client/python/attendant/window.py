@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -47,6 +48,7 @@ class _Sent(Generic[T]):
     request: Request[Any]
     job: Job[T]
     attempts: Attempts
+    due: float = 0.0  # of time.monotonic(): not to be sent before
 
 
 def only_request(job: Job[T], rpc: Rpc | None) -> Request[Any]:
@@ -82,9 +84,10 @@ class Window(Generic[T]):
     def __len__(self) -> int:
         return len(self._sent)
 
-    def payloads(self) -> list[bytes]:
+    def unanswered(self) -> list[Resend]:
         """What a new stream must send when the old one broke."""
-        return [sent.payload for sent in self._sent.values()]
+        now = time.monotonic()
+        return [Resend(sent.payload, max(0.0, sent.due - now)) for sent in self._sent.values()]
 
     def take(self, answer: Any) -> Outcome[T] | Resend:
         """An answer of the server to one of the requests."""
@@ -97,6 +100,7 @@ class Window(Generic[T]):
                                 hint / 1000 if hint else None)
             delay = sent.attempts.delay_after(error)
             if delay is not None:
+                sent.due = time.monotonic() + delay
                 return Resend(sent.payload, delay)
             return self._end(answer.id, Outcome(sent.index, None, error))
         try:

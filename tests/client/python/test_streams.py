@@ -131,6 +131,84 @@ def test_refused_requests_are_sent_again(fake, run):
     assert isinstance(outcome.error, attendant.ResourceExhaustedError)
 
 
+def test_refused_requests_wait_together(fake, run):
+    times = {}
+
+    def refuse_firsts(requests, _):
+        for request in requests:
+            times.setdefault(request.id, []).append(time.monotonic())
+            full = int(request.id) < 20 and len(times[request.id]) == 1
+            yield refusal(request, grpc.StatusCode.RESOURCE_EXHAUSTED, 200) if full else answer(request)
+
+    fake.on_stream = refuse_firsts
+    assert sorted(outcome.value.tolist() for outcome in run(jobs_of(TEXTS))) == sorted(map(embedding, TEXTS))
+    waits = [seconds[1] - seconds[0] for seconds in times.values() if len(seconds) == 2]
+    assert len(waits) == 20 and min(waits) >= 0.2
+    assert max(waits) < 20 * 0.2 / 2  # one after another they take 20 * 0.2
+
+
+class Stubborn:
+    """Asks for 10 s before the first request comes again, and answers the others."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def __call__(self, requests, _):
+        for request in requests:
+            first = request.id == "0"
+            self.asked += first
+            yield refusal(request, grpc.StatusCode.UNAVAILABLE, 10_000) if first else answer(request)
+
+
+def test_answers_come_while_a_refused_request_waits(fake):
+    fake.on_stream = server = Stubborn()
+    before = set(threading.enumerate())
+    with attendant.Client(fake.target, model="m") as client:
+        outcomes = client.stream_outcomes(jobs_of(TEXTS), max_in_flight=2)
+        assert [outcome.index for outcome in itertools.islice(outcomes, 49)] == list(range(1, 50))
+        outcomes.close()
+        end = time.monotonic() + 5
+        while any("ThreadPool" not in thread.name for thread in set(threading.enumerate()) - before):
+            assert time.monotonic() < end
+    assert server.asked == 1
+
+
+def test_async_answers_come_while_a_refused_request_waits(fake):
+    fake.on_stream = server = Stubborn()
+
+    async def collect():
+        async with attendant.AsyncClient(fake.target, model="m") as client:
+            outcomes = client.stream_outcomes(jobs_of(TEXTS), max_in_flight=2)
+            assert [(await anext(outcomes)).index for _ in range(49)] == list(range(1, 50))
+            await outcomes.aclose()
+        end = time.monotonic() + 5
+        while len(asyncio.all_tasks()) > 1:
+            assert time.monotonic() < end
+            await asyncio.sleep(0)
+
+    asyncio.run(collect())
+    assert server.asked == 1
+
+
+def test_a_refused_request_waits_also_when_the_stream_breaks(fake, run):
+    times = []
+
+    def refuse_first_and_end(requests, _):
+        for request in requests:
+            if request.id == "0":
+                times.append(time.monotonic())
+            if request.id == "0" and len(times) == 1:
+                yield refusal(request, grpc.StatusCode.RESOURCE_EXHAUSTED, 300)
+            elif request.id == "7" and fake.streams == 1:
+                return
+            else:
+                yield answer(request)
+
+    fake.on_stream = refuse_first_and_end
+    assert [row.tolist() for row in run(jobs_of(TEXTS), "stream")] == [embedding(text) for text in TEXTS]
+    assert fake.streams == 2 and len(times) == 2 and times[1] - times[0] >= 0.3
+
+
 def test_a_hint_has_a_bound(fake, run, monkeypatch):
     monkeypatch.setattr(attendant.retry, "LONGEST_WAIT", 0.01)
     asked = set()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """When a call that failed is tried again.
 
-gRPC's own policy does not do: it gives up a call that has received initial metadata, and the server sends request ids
-that way, with refused calls too."""
+gRPC's own policy does not do: it is one for a whole channel, where each call may have its own `retry`; it makes five attempts
+at most; and it tries a whole stream again, not one of its requests."""
 
 from __future__ import annotations
 

@@ -59,9 +59,9 @@ class FakeServer:
             self.requests.append(request)
             self.metadata.append(dict(context.invocation_metadata()))
             step = self.script.pop(0) if self.script else None
-        context.send_initial_metadata((("x-request-id", "as the real server does"),))
         if step is not None:
             step(request, context)
+        context.send_initial_metadata((("x-request-id", "as the real server does, with answers"),))
         return encoded(request)
 
     def _list_models(self, _, context):

@@ -87,8 +87,9 @@ def test_other_errors_are_raised_at_once(fake, connect, code, error, builtin):
     assert (type(copy), str(copy), copy.code, copy.request_id) == (error, str(caught.value), code, "mine")
 
 
-def test_the_server_says_when_to_come_back(fake, connect):
-    fake.script = [fails(CODE.RESOURCE_EXHAUSTED, pushback_ms=300)]
+@pytest.mark.parametrize("code", [CODE.UNAVAILABLE, CODE.RESOURCE_EXHAUSTED])
+def test_the_server_says_when_to_come_back(fake, connect, code):
+    fake.script = [fails(code, pushback_ms=300)]
     start = time.monotonic()
     with connect() as client:
         client.embed("abc")

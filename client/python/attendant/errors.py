@@ -64,7 +64,7 @@ class DeadlineExceededError(AttendantError, TimeoutError):
 
 
 class UnavailableError(AttendantError, ConnectionError):
-    """The server cannot be reached or is draining, or the model is loading."""
+    """The server cannot be reached or is draining, or the model does not serve: it is loading, idle, unloaded or failed."""
 
 
 class UnimplementedError(AttendantError, NotImplementedError):

@@ -21,6 +21,8 @@ import rules
 IMPORT = re.compile(r'^\s*import\s+(?:public\s+)?"([^"]+)"')
 MACHINE_PATH = re.compile(r"(?<![A-Za-z0-9_.${}~])/(?:work|root|home|Users)/\w")
 TIMED_WAIT = re.compile(r"\b(?:LockWhen|ReaderLockWhen|Await|Wait|WaitForNotification)With(?:Timeout|Deadline)\b")
+WALL_CLOCK = (("server/", TIMED_WAIT, "SteadyCondVar"), ("client/", TIMED_WAIT, "std::condition_variable"),
+              ("client/load/", re.compile(r"\babsl::Now\b"), "LoadClock"))
 FOR_LIST = re.compile(r"\bfor\s*\(([^;(){}]*?)(\w+)\s*:\s*(?:[\w:]+\s*(?:<[^;{}]*>)?\s*)?(?=\{)")
 
 
@@ -91,7 +93,7 @@ class Tree:
                 self.check_includes(name)
                 self.check_functions(name)
                 self.check_status_lists(name)
-                self.check_timed_waits(name)
+                self.check_wall_clock(name)
             elif relative.suffix == ".proto":
                 self.check_imports(name, text)
         self.check_names()
@@ -272,13 +274,13 @@ class Tree:
                 self.fault(name, code.count("\n", 0, match.start()) + 1,
                            "a loop over a list of statuses, use ATTENDANT_RETURN_IF_ERROR for each")
 
-    def check_timed_waits(self, name):
-        """Those of Abseil follow the wall clock, which may be set while they last."""
-        if not name.startswith("server/"):
-            return
-        for number, line in enumerate(self.code[name].splitlines(), 1):
-            if match := TIMED_WAIT.search(line):
-                self.fault(name, number, f"{match.group()} follows the wall clock, use SteadyCondVar")
+    def check_wall_clock(self, name):
+        """It may be set while a wait or a timeout lasts."""
+        for folder, pattern, instead in WALL_CLOCK:
+            if name.startswith(folder):
+                for number, line in enumerate(self.code[name].splitlines(), 1):
+                    if match := pattern.search(line):
+                        self.fault(name, number, f"{match.group()} follows the wall clock, use {instead}")
 
     def check_imports(self, name, text):
         for number, line in enumerate(text.splitlines(), 1):

@@ -270,6 +270,12 @@ class StructureTest(unittest.TestCase):
         wait = LICENCE + "  mutex_.AwaitWithTimeout(absl::Condition(&done), limit);\n"
         self.assertEqual(self.fault("server/text/a.cc", wait),
                          "server/text/a.cc:2: AwaitWithTimeout follows the wall clock, use SteadyCondVar")
+        self.assertEqual(self.fault("client/a.cc", wait),
+                         "client/a.cc:2: AwaitWithTimeout follows the wall clock, use std::condition_variable")
+        now = LICENCE + "  const absl::Time now = absl::Now();\n"
+        self.assertEqual(self.fault("client/load/a.cc", now),
+                         "client/load/a.cc:2: absl::Now follows the wall clock, use LoadClock")
+        self.assertEqual(self.faults(**{"client/cli/a.cc": now}), [])
         for name, text in (("tests/a.cc", wait), ("server/text/a.cc", LICENCE + "// No AwaitWithTimeout.\n")):
             self.assertEqual(self.faults(**{name: text}), [])
 

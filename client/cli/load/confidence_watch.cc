@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 
@@ -12,7 +13,7 @@
 namespace attendant::client {
 namespace {
 
-constexpr absl::Duration kInterval = absl::Seconds(1);
+constexpr std::chrono::seconds kInterval(1);
 constexpr size_t kBatchesForConfidence = 10;
 
 bool IsConfident(const IntervalSeries& series, absl::Duration window, double percent) {
@@ -35,19 +36,28 @@ ConfidenceWatch::ConfidenceWatch(const Recorder& recorder, const LoadClock& cloc
 }
 
 ConfidenceWatch::~ConfidenceWatch() {
-  stop_.Notify();
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  stopping_.notify_one();
   if (thread_.joinable()) thread_.join();
 }
 
 void ConfidenceWatch::Run() {
   pthread_setname_np(pthread_self(), "confidence");
   IntervalSeries series;  // kept, and with it the memory of its histograms
-  while (!stop_.WaitForNotificationWithTimeout(kInterval)) {
+  while (!IsStopped()) {
     const absl::Duration window = clock_.Now() - warmup_;
-    if (window < kInterval) continue;
+    if (window < absl::FromChrono(kInterval)) continue;
     recorder_.CopySeries(series);
     if (IsConfident(series, window, percent_)) return reached_.Notify();
   }
+}
+
+bool ConfidenceWatch::IsStopped() {
+  std::unique_lock lock(mutex_);
+  return stopping_.wait_for(lock, kInterval, [this] { return stop_; });
 }
 
 }  // namespace attendant::client

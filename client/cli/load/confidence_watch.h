@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
 #include "absl/synchronization/notification.h"
@@ -27,12 +29,18 @@ class ConfidenceWatch {
 
  private:
   void Run();
+  // Waits for the end of the watch, at most an interval.
+  bool IsStopped();
 
   const Recorder& recorder_;
   const LoadClock& clock_;
   const absl::Duration warmup_;
   const double percent_;
-  absl::Notification stop_, reached_;
+  absl::Notification reached_;
+  // Those of Abseil wait by the wall clock.
+  std::mutex mutex_;
+  std::condition_variable stopping_;
+  bool stop_ = false;   // under mutex_
   std::thread thread_;  // last: it uses all of the above
 };
 

@@ -11,7 +11,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
 namespace attendant::client {
 namespace {
@@ -70,8 +69,9 @@ struct RequestStream::Call {
 };
 
 RequestStream::RequestStream(const GrpcLoad& load, std::shared_ptr<grpc::Channel> channel,
-                             absl::Duration timeout, CompletionThread& thread)
-    : load_(load), stub_(std::move(channel)), timeout_(timeout), thread_(thread) {}
+                             absl::Duration timeout, CompletionThread& thread,
+                             const LoadClock& clock)
+    : load_(load), stub_(std::move(channel)), timeout_(timeout), thread_(thread), clock_(clock) {}
 
 RequestStream::~RequestStream() = default;
 
@@ -81,14 +81,14 @@ void RequestStream::Send(const GrpcRequest& request, Caller::Done done) {
   outstanding_.emplace_hint(
       outstanding_.end(), id,
       Outstanding{
-          .request = &request, .done = std::move(done), .deadline = absl::Now() + timeout_});
+          .request = &request, .done = std::move(done), .deadline = clock_.Now() + timeout_});
   unwritten_.emplace_back(id, &request);
   if (call_ == nullptr) return Open();
   if (!thread_.IsCurrent()) WriteNext();
 }
 
 void RequestStream::Tend() {
-  if (const absl::Time now = absl::Now(); now >= next_look_) {
+  if (const absl::Duration now = clock_.Now(); now >= next_look_) {
     next_look_ = now + kLookForLate;
     EndLate(now);
   }
@@ -213,7 +213,7 @@ void RequestStream::EndCall() {
   }
 }
 
-void RequestStream::EndLate(absl::Time now) {
+void RequestStream::EndLate(absl::Duration now) {
   std::vector<Caller::Done> late;
   {
     absl::MutexLock lock(&mutex_);

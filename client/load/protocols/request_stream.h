@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/load/caller.h"
+#include "client/load/clock.h"
 #include "client/load/protocols/completion_thread.h"
 #include "client/load/protocols/grpc_load.h"
 
@@ -27,9 +28,9 @@ namespace attendant::client {
 // have asked for breaks the stream with INTERNAL. Thread-safe.
 class RequestStream {
  public:
-  // `load` and `thread` must outlive the stream; `thread` calls Tend when it is idle.
+  // `load`, `thread` and `clock` must outlive the stream; `thread` calls Tend when it is idle.
   RequestStream(const GrpcLoad& load, std::shared_ptr<grpc::Channel> channel,
-                absl::Duration timeout, CompletionThread& thread);
+                absl::Duration timeout, CompletionThread& thread, const LoadClock& clock);
   // REQUIRES: Close was called, and the thread is joined.
   ~RequestStream();
 
@@ -46,8 +47,8 @@ class RequestStream {
   struct Call;
   struct Outstanding {
     const GrpcRequest* request;
-    Caller::Done done;  // null: its time was over
-    absl::Time deadline;
+    Caller::Done done;        // null: its time was over
+    absl::Duration deadline;  // of the clock
   };
   using Requests = std::map<int64_t, Outstanding>;  // by id; the oldest first
 
@@ -67,13 +68,14 @@ class RequestStream {
   void Break(const std::string& fault) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Once no operation is under way.
   void EndCall() ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndLate(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndLate(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const GrpcLoad& load_;
   grpc::GenericStub stub_;
   const absl::Duration timeout_;
   CompletionThread& thread_;
-  absl::Time next_look_ = absl::InfinitePast();  // for late requests; of the thread
+  const LoadClock& clock_;
+  absl::Duration next_look_;  // for late requests; of the thread
 
   absl::Mutex mutex_;
   std::unique_ptr<Call> call_ ABSL_GUARDED_BY(mutex_);  // null: there is none

@@ -5,12 +5,15 @@
 
 namespace attendant::client {
 
-StreamCaller::StreamCaller(GrpcLoad load, absl::Duration timeout)
-    : load_(std::move(load)), threads_(MakeCompletionThreads(load_.channels.size())) {
+StreamCaller::StreamCaller(GrpcLoad load, absl::Duration timeout,
+                           std::unique_ptr<const LoadClock> clock)
+    : load_(std::move(load)),
+      clock_(std::move(clock)),
+      threads_(MakeCompletionThreads(load_.channels.size())) {
   const size_t num_threads = threads_.size();
   for (size_t i = 0; i < load_.channels.size(); ++i) {
     streams_.push_back(std::make_unique<RequestStream>(load_, load_.channels[i], timeout,
-                                                       *threads_[i % num_threads]));
+                                                       *threads_[i % num_threads], *clock_));
   }
   for (size_t first = 0; first < num_threads; ++first) {
     threads_[first]->Start([this, first, num_threads] {

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "client/load/caller.h"
+#include "client/load/clock.h"
 #include "client/load/protocols/completion_thread.h"
 #include "client/load/protocols/grpc_load.h"
 #include "client/load/protocols/request_stream.h"
@@ -16,8 +17,9 @@ namespace attendant::client {
 // Sends the requests of each connection on one stream of load.stream (RequestStream).
 class StreamCaller final : public Caller {
  public:
-  // A request ends with DEADLINE_EXCEEDED when it has no answer after `timeout`.
-  StreamCaller(GrpcLoad load, absl::Duration timeout);
+  // A request ends with DEADLINE_EXCEEDED when it has no answer after `timeout` of the clock.
+  StreamCaller(GrpcLoad load, absl::Duration timeout,
+               std::unique_ptr<const LoadClock> clock = std::make_unique<SteadyClock>());
   ~StreamCaller() override;
 
   void Start(int64_t index, int64_t connection, Done done) override;
@@ -25,6 +27,7 @@ class StreamCaller final : public Caller {
 
  private:
   const GrpcLoad load_;
+  const std::unique_ptr<const LoadClock> clock_;
   std::vector<std::unique_ptr<CompletionThread>> threads_;
   std::vector<std::unique_ptr<RequestStream>> streams_;  // of load_.channels
 };

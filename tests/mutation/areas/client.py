@@ -108,6 +108,7 @@ MUTANTS = {
         ("if («status.ok()») {", "false"),
         ("if («!fault.empty()») return {", "false"),
         ("if (answered.done == nullptr) return;", ""),
+        ("if (now < request.deadline) break;", ""),
         ("auto found = «outstanding_.begin()»;", "outstanding_.end()"),
     ],
     "client/load/protocols/unary_caller.cc": [

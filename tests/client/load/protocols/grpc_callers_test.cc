@@ -21,8 +21,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "client/answer.h"
+#include "client/load/clock.h"
 #include "client/load/protocols/grpc_load.h"
 #include "client/load/protocols/stream_caller.h"
 #include "client/load/protocols/unary_caller.h"
@@ -289,6 +291,40 @@ TEST(StreamCallerTest, ARequestEndsWithItsTime) {
   // The late answer comes before this one.
   EXPECT_THAT(Messages(Ask(caller, 1, 1)), ElementsAre("m1"));
   EXPECT_EQ(server.num_streams(), 1);
+}
+
+// Stands still until it is set.
+class StandingClock final : public LoadClock {
+ public:
+  explicit StandingClock(std::atomic<int>& seconds) : seconds_(seconds) {}
+  absl::Duration Now() const override { return absl::Seconds(seconds_.load()); }
+  void SleepUntil(absl::Duration) override {}
+
+ private:
+  std::atomic<int>& seconds_;
+};
+
+TEST(StreamCallerTest, ARequestEndsByTheClockOfTheLoad) {
+  absl::Notification received;
+  const ScriptedServer server([&](const ModelInferRequest& request) {
+    if (request.model_name() == "m1") return Echo(request);
+    received.Notify();
+    return Reaction{};
+  });
+  std::atomic<int> seconds = 0;
+  StreamCaller caller(MakeLoad(server.address()), absl::Seconds(3600),
+                      std::make_unique<StandingClock>(seconds));
+  absl::Notification late;
+  caller.Start(0, 0, [&](const CallResult& result) {
+    EXPECT_EQ(result.code, grpc::StatusCode::DEADLINE_EXCEEDED);
+    late.Notify();
+  });
+  received.WaitForNotification();
+  seconds = 3599;
+  EXPECT_THAT(Messages(Ask(caller, 1, 1)), ElementsAre("m1"));
+  EXPECT_FALSE(late.HasBeenNotified());
+  seconds = 3600;
+  late.WaitForNotification();
 }
 
 TEST(StreamCallerTest, CancelAndDestructionEndEveryRequest) {

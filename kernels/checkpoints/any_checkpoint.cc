@@ -9,15 +9,15 @@
 
 namespace attendant {
 
-absl::StatusOr<AnyCheckpoint> LoadAnyCheckpoint(const std::string& directory,
+absl::StatusOr<AnyCheckpoint> LoadAnyCheckpoint(const JsonFolder& folder,
                                                 absl::string_view adapter) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.Read("config.json"));
   if (config.Has("type") && !config.Has("model_type")) {
-    if (adapter.empty()) return LoadAttentionModule(config, directory);
+    if (adapter.empty()) return LoadAttentionModule(folder);
     return absl::InvalidArgumentError(
-        absl::StrCat(directory, " is an attention module, it has no adapter ", Quote(adapter)));
+        absl::StrCat(folder.path(), " is an attention module, it has no adapter ", Quote(adapter)));
   }
-  return LoadCheckpoint(config, directory, adapter);
+  return LoadCheckpoint(folder, adapter);
 }
 
 }  // namespace attendant

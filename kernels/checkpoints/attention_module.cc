@@ -232,17 +232,12 @@ class ModuleLoader {
 
 }  // namespace
 
-absl::StatusOr<ModuleCheckpoint> LoadAttentionModule(const std::string& directory) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
-  return LoadAttentionModule(config, directory);
-}
-
-absl::StatusOr<ModuleCheckpoint> LoadAttentionModule(const JsonNode& config,
-                                                     const std::string& directory) {
-  ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<TensorStore> store, TensorStore::Open(directory));
+absl::StatusOr<ModuleCheckpoint> LoadAttentionModule(const JsonFolder& folder) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.Read("config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<TensorStore> store, TensorStore::Open(folder.path()));
   ModuleCheckpoint module;
   if (absl::Status status = ModuleLoader(config, *store).Load(module); !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(directory, ": ", status.message()));
+    return absl::Status(status.code(), absl::StrCat(folder.path(), ": ", status.message()));
   }
   module.weights.storage = std::shared_ptr<const TensorStore>(std::move(store));
   return module;

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
 #include "absl/status/statusor.h"
 #include "kernels/core/attention_module.h"
+#include "kernels/io/json_folder.h"
 
 namespace attendant {
-
-class JsonNode;
 
 struct ModuleCheckpoint {
   ModuleConfig config;    // passes Validate
@@ -30,9 +27,6 @@ struct ModuleCheckpoint {
 // Other fields, as dropout and batch_first, are ignored; add_bias_kv and add_zero_attn are
 // UNIMPLEMENTED. NOT_FOUND without a config or weights file; INVALID_ARGUMENT, naming the file or
 // tensor, the expected and the found value, for contradictions.
-absl::StatusOr<ModuleCheckpoint> LoadAttentionModule(const std::string& directory);
-// The same when `config`, the folder's config.json, has been read already.
-absl::StatusOr<ModuleCheckpoint> LoadAttentionModule(const JsonNode& config,
-                                                     const std::string& directory);
+absl::StatusOr<ModuleCheckpoint> LoadAttentionModule(const JsonFolder& folder);
 
 }  // namespace attendant

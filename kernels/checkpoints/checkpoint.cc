@@ -292,35 +292,31 @@ class Loader {
   absl::string_view token_embedding_;
 };
 
-absl::StatusOr<FamilyConfig> ReadFamilyConfig(const std::string& directory) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode json, ReadJsonFile(directory + "/config.json"));
+absl::StatusOr<FamilyConfig> ReadFamilyConfig(const JsonFolder& folder) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode json, folder.Read("config.json"));
   ATTENDANT_ASSIGN_OR_RETURN(const Family* family, FindFamily(json));
   return family->read_config(json);
 }
 
 }  // namespace
 
-absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& directory, absl::string_view adapter) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
-  return LoadCheckpoint(config, directory, adapter);
-}
-
-absl::StatusOr<EncoderConfig> ReadEncoderConfig(const std::string& directory) {
-  ATTENDANT_ASSIGN_OR_RETURN(const FamilyConfig config, ReadFamilyConfig(directory));
+absl::StatusOr<EncoderConfig> ReadEncoderConfig(const JsonFolder& folder) {
+  ATTENDANT_ASSIGN_OR_RETURN(const FamilyConfig config, ReadFamilyConfig(folder));
   return config.encoder;
 }
 
-absl::StatusOr<int64_t> CountReorderedBytes(const std::string& directory) {
-  ATTENDANT_ASSIGN_OR_RETURN(const FamilyConfig config, ReadFamilyConfig(directory));
+absl::StatusOr<int64_t> CountReorderedBytes(const JsonFolder& folder) {
+  ATTENDANT_ASSIGN_OR_RETURN(const FamilyConfig config, ReadFamilyConfig(folder));
   const EncoderConfig& encoder = config.encoder;
   const int64_t values = encoder.layers * encoder.qkv_width() * encoder.hidden;
   return config.qkv_by_heads ? values * static_cast<int64_t>(sizeof(float)) : 0;
 }
 
-absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& json, const std::string& directory,
-                                          absl::string_view adapter) {
+absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonFolder& folder, absl::string_view adapter) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode json, folder.Read("config.json"));
   ATTENDANT_ASSIGN_OR_RETURN(const Family* family, FindFamily(json));
   ATTENDANT_ASSIGN_OR_RETURN(const FamilyConfig config, family->read_config(json));
+  const std::string& directory = folder.path();
   ATTENDANT_RETURN_IF_ERROR(CheckNoPeftAdapter(directory));
   const auto storage = std::make_shared<Storage>();
   ATTENDANT_ASSIGN_OR_RETURN(storage->store, TensorStore::Open(directory));
@@ -342,9 +338,8 @@ absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& json, const std::strin
   ATTENDANT_ASSIGN_OR_RETURN(
       checkpoint.token_heads,
       ReadTokenHeads(json, config.encoder, checkpoint.weights, directory, *storage->store));
-  ATTENDANT_RETURN_IF_ERROR(ReadColbertHead(json, directory, config.encoder.hidden,
-                                            checkpoint.weights, *storage->store,
-                                            checkpoint.token_heads));
+  ATTENDANT_RETURN_IF_ERROR(ReadColbertHead(json, folder, config.encoder.hidden, checkpoint.weights,
+                                            *storage->store, checkpoint.token_heads));
   ATTENDANT_RETURN_IF_ERROR(ReadM3Heads(directory, config.encoder.hidden, checkpoint.token_heads,
                                         checkpoint.unread_heads));
   return checkpoint;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,10 +10,9 @@
 #include "kernels/core/encoder_weights.h"
 #include "kernels/heads/sequence_classifier.h"
 #include "kernels/heads/token_head.h"
+#include "kernels/io/json_folder.h"
 
 namespace attendant {
-
-class JsonNode;
 
 struct Checkpoint {
   EncoderConfig config;  // passes Validate
@@ -35,14 +33,10 @@ struct Checkpoint {
 //
 // NOT_FOUND without a config or weights file; INVALID_ARGUMENT, naming the file or tensor, the
 // expected and the found value, for contradictions; UNIMPLEMENTED for another architecture.
-absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& directory,
-                                          absl::string_view adapter = {});
-// The same when `config`, the folder's config.json, has been read already.
-absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& config, const std::string& directory,
-                                          absl::string_view adapter = {});
+absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonFolder& folder, absl::string_view adapter = {});
 // The config alone.
-absl::StatusOr<EncoderConfig> ReadEncoderConfig(const std::string& directory);
+absl::StatusOr<EncoderConfig> ReadEncoderConfig(const JsonFolder& folder);
 // The bytes of weights that a load puts into another order, and so holds twice.
-absl::StatusOr<int64_t> CountReorderedBytes(const std::string& directory);
+absl::StatusOr<int64_t> CountReorderedBytes(const JsonFolder& folder);
 
 }  // namespace attendant

@@ -36,11 +36,11 @@ TokenHead VectorsOf(const LinearWeights& out, std::shared_ptr<const void> storag
 // Between two linear layers, and of a vector.
 constexpr int64_t kMaxDims = 4096;
 
-absl::StatusOr<std::string> ReadModuleFolder(const std::string& directory, const JsonNode& module) {
+absl::StatusOr<JsonFolder> ReadModuleFolder(const JsonFolder& folder, const JsonNode& module) {
   std::string path;
   ATTENDANT_RETURN_IF_ERROR(module.Require("path", path));
   ATTENDANT_RETURN_IF_ERROR(CheckModulePath(module, path));
-  return absl::StrCat(directory, "/", path);
+  return folder.At(path);
 }
 
 // The linear layer with its residual connection, which is linear too, in one.
@@ -57,16 +57,16 @@ HeadLinear AddResidual(SentenceHead::Dense dense) {
   return linear;
 }
 
-absl::StatusOr<HeadLinear> ReadTokenDense(const std::string& folder, int64_t width) {
+absl::StatusOr<HeadLinear> ReadTokenDense(const JsonFolder& folder, int64_t width) {
   ATTENDANT_ASSIGN_OR_RETURN(SentenceHead::Dense dense,
                              ReadDense(folder, width, ModuleInput::kTokens));
   if (dense.activation != HeadActivation::kNone) {
     return absl::UnimplementedError(absl::StrCat(
-        folder, "/config.json: vectors of tokens are supported without an activation"));
+        folder.path(), "/config.json: vectors of tokens are supported without an activation"));
   }
   if (dense.linear.outputs > kMaxDims) {
     return absl::InvalidArgumentError(
-        absl::StrCat(folder, "/config.json: out_features is ", dense.linear.outputs,
+        absl::StrCat(folder.path(), "/config.json: out_features is ", dense.linear.outputs,
                      ", of vectors of tokens the limit is ", kMaxDims));
   }
   return AddResidual(std::move(dense));
@@ -113,14 +113,14 @@ absl::StatusOr<size_t> EndOfDense(const JsonNode& modules) {
 }
 
 // Behind the linear layers, sentence-transformers saves what PyLate does without modules.
-absl::Status CheckNormalized(const std::string& directory, const JsonNode& modules, size_t first) {
+absl::Status CheckNormalized(const JsonFolder& folder, const JsonNode& modules, size_t first) {
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
   bool normalized = first == elements.size();
   for (size_t i = first; i < elements.size(); ++i) {
     ATTENDANT_ASSIGN_OR_RETURN(const bool normalize, IsModule(modules, i, "Normalize"));
     if (!normalize) continue;
-    ATTENDANT_ASSIGN_OR_RETURN(const std::string folder, ReadModuleFolder(directory, elements[i]));
-    ATTENDANT_RETURN_IF_ERROR(CheckTokenFeatures(folder));
+    ATTENDANT_ASSIGN_OR_RETURN(const JsonFolder module, ReadModuleFolder(folder, elements[i]));
+    ATTENDANT_RETURN_IF_ERROR(CheckTokenFeatures(module));
     normalized = true;
   }
   if (normalized) return absl::OkStatus();
@@ -128,16 +128,16 @@ absl::Status CheckNormalized(const std::string& directory, const JsonNode& modul
       absl::StrCat(modules.where(), ": vectors of tokens are supported with a Normalize behind"));
 }
 
-absl::StatusOr<TokenHead> FromModules(const std::string& directory, const JsonNode& modules,
+absl::StatusOr<TokenHead> FromModules(const JsonFolder& folder, const JsonNode& modules,
                                       int64_t hidden) {
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
   ATTENDANT_ASSIGN_OR_RETURN(const size_t end, EndOfDense(modules));
-  ATTENDANT_RETURN_IF_ERROR(CheckNormalized(directory, modules, end));
+  ATTENDANT_RETURN_IF_ERROR(CheckNormalized(folder, modules, end));
   HeadLinear all;
   for (size_t i = 1; i < end; ++i) {
-    ATTENDANT_ASSIGN_OR_RETURN(const std::string folder, ReadModuleFolder(directory, elements[i]));
+    ATTENDANT_ASSIGN_OR_RETURN(const JsonFolder module, ReadModuleFolder(folder, elements[i]));
     ATTENDANT_ASSIGN_OR_RETURN(HeadLinear next,
-                               ReadTokenDense(folder, i == 1 ? hidden : all.outputs));
+                               ReadTokenDense(module, i == 1 ? hidden : all.outputs));
     all = i == 1 ? std::move(next) : Compose(all, next);
   }
   const auto linear = std::make_shared<const HeadLinear>(std::move(all));
@@ -182,29 +182,27 @@ absl::StatusOr<bool> IsColbertChain(const JsonNode& modules) {
          masks == (behind > 0 ? 1u : 0u);
 }
 
-absl::StatusOr<std::optional<std::string>> FindMaskModule(const std::string& directory) {
-  const absl::StatusOr<JsonNode> modules = ReadJsonFile(directory + "/modules.json");
-  if (absl::IsNotFound(modules.status())) return std::nullopt;
-  ATTENDANT_RETURN_IF_ERROR(modules);
+absl::StatusOr<std::optional<JsonFolder>> FindMaskModule(const JsonFolder& folder) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> modules, folder.Find("modules.json"));
+  if (!modules.has_value()) return std::nullopt;
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules->Elements());
   for (size_t i = 0; i < std::min(elements.size(), kMaxModules); ++i) {
     ATTENDANT_ASSIGN_OR_RETURN(const bool mask, IsModule(*modules, i, kMaskModule));
     if (!mask) continue;
-    ATTENDANT_ASSIGN_OR_RETURN(std::string folder, ReadModuleFolder(directory, elements[i]));
-    return std::optional<std::string>(std::move(folder));
+    ATTENDANT_ASSIGN_OR_RETURN(JsonFolder found, ReadModuleFolder(folder, elements[i]));
+    return std::optional(std::move(found));
   }
   return std::nullopt;
 }
 
-absl::Status ReadColbertHead(const JsonNode& config, const std::string& directory, int64_t hidden,
+absl::Status ReadColbertHead(const JsonNode& config, const JsonFolder& folder, int64_t hidden,
                              const EncoderWeights& weights, TensorStore& store,
                              std::vector<TokenHead>& heads) {
-  const absl::StatusOr<JsonNode> modules = ReadJsonFile(directory + "/modules.json");
-  if (!modules.ok() && !absl::IsNotFound(modules.status())) return modules.status();
-  if (modules.ok()) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> modules, folder.Find("modules.json"));
+  if (modules.has_value()) {
     ATTENDANT_ASSIGN_OR_RETURN(const bool colbert, IsColbertChain(*modules));
     if (colbert) {
-      ATTENDANT_ASSIGN_OR_RETURN(TokenHead head, FromModules(directory, *modules, hidden));
+      ATTENDANT_ASSIGN_OR_RETURN(TokenHead head, FromModules(folder, *modules, hidden));
       heads.push_back(std::move(head));
       return absl::OkStatus();
     }
@@ -213,7 +211,8 @@ absl::Status ReadColbertHead(const JsonNode& config, const std::string& director
   if (architecture != kStanfordArchitecture) return absl::OkStatus();
   const absl::StatusOr<LinearWeights> out = ReadStanfordLinear(hidden, store);
   if (!out.ok()) {
-    return absl::Status(out.status().code(), absl::StrCat(directory, ": ", out.status().message()));
+    return absl::Status(out.status().code(),
+                        absl::StrCat(folder.path(), ": ", out.status().message()));
   }
   heads.push_back(VectorsOf(*out, weights.storage));
   return absl::OkStatus();

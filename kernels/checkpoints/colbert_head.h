@@ -3,17 +3,16 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/core/encoder_weights.h"
 #include "kernels/heads/token_head.h"
+#include "kernels/io/json_folder.h"
 
 namespace attendant {
 
-class JsonNode;
 class TensorStore;
 
 // Adds the head of a ColBERT model: the Dense modules behind the Transformer of modules.json, as
@@ -23,7 +22,7 @@ class TensorStore;
 // UNIMPLEMENTED for a Dense with an activation, and for vectors that no Normalize makes of
 // length 1. Weights point into `store`, which `weights.storage` keeps alive, or into memory of the
 // head's own.
-absl::Status ReadColbertHead(const JsonNode& config, const std::string& directory, int64_t hidden,
+absl::Status ReadColbertHead(const JsonNode& config, const JsonFolder& folder, int64_t hidden,
                              const EncoderWeights& weights, TensorStore& store,
                              std::vector<TokenHead>& heads);
 
@@ -34,6 +33,6 @@ absl::StatusOr<bool> IsColbertChain(const JsonNode& modules);
 
 // The folder of the MultiVectorMask in modules.json; unset: there is none. INVALID_ARGUMENT for a
 // file that is not valid.
-absl::StatusOr<std::optional<std::string>> FindMaskModule(const std::string& directory);
+absl::StatusOr<std::optional<JsonFolder>> FindMaskModule(const JsonFolder& folder);
 
 }  // namespace attendant

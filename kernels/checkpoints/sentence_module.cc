@@ -135,24 +135,22 @@ absl::StatusOr<bool> IsLogitScoreChain(const JsonNode& modules) {
   return transformer && score && elements.size() == 2;
 }
 
-absl::StatusOr<std::optional<JsonNode>> ReadLogitScore(const std::string& directory) {
-  const absl::StatusOr<JsonNode> modules = ReadJsonFile(directory + "/modules.json");
-  if (absl::IsNotFound(modules.status())) return std::nullopt;
-  ATTENDANT_RETURN_IF_ERROR(modules);
+absl::StatusOr<std::optional<JsonNode>> ReadLogitScore(const JsonFolder& folder) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> modules, folder.Find("modules.json"));
+  if (!modules.has_value()) return std::nullopt;
   ATTENDANT_ASSIGN_OR_RETURN(const bool found, IsLogitScoreChain(*modules));
   if (!found) return std::nullopt;
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules->Elements());
   std::string path;
   ATTENDANT_RETURN_IF_ERROR(elements[1].Read("path", path));
   ATTENDANT_RETURN_IF_ERROR(CheckModulePath(elements[1], path));
-  ATTENDANT_ASSIGN_OR_RETURN(JsonNode module,
-                             ReadJsonFile(absl::StrCat(directory, "/", path, "/config.json")));
+  ATTENDANT_ASSIGN_OR_RETURN(JsonNode module, folder.At(path).Read("config.json"));
   return std::optional(std::move(module));
 }
 
-absl::StatusOr<SentenceHead::Dense> ReadDense(const std::string& directory, int64_t width,
+absl::StatusOr<SentenceHead::Dense> ReadDense(const JsonFolder& folder, int64_t width,
                                               ModuleInput input) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.Read("config.json"));
   ATTENDANT_RETURN_IF_ERROR(CheckDenseFeatures(config, input));
   ATTENDANT_RETURN_IF_ERROR(CheckWidth(config, "in_features", width));
   int64_t outputs = 0;
@@ -167,7 +165,7 @@ absl::StatusOr<SentenceHead::Dense> ReadDense(const std::string& directory, int6
   ATTENDANT_RETURN_IF_ERROR(config.Read("use_residual", dense.use_residual));
   ATTENDANT_ASSIGN_OR_RETURN(dense.activation, ReadActivation(config));
   ATTENDANT_ASSIGN_OR_RETURN(Tensors tensors,
-                             Tensors::Open(directory, "the module's config.json makes it"));
+                             Tensors::Open(folder.path(), "the module's config.json makes it"));
   ATTENDANT_ASSIGN_OR_RETURN(dense.linear, ReadLinear("linear", outputs, width, bias, tensors));
   if (!dense.use_residual || outputs == width) return dense;
   ATTENDANT_ASSIGN_OR_RETURN(dense.residual,
@@ -175,26 +173,24 @@ absl::StatusOr<SentenceHead::Dense> ReadDense(const std::string& directory, int6
   return dense;
 }
 
-absl::StatusOr<HeadNorm> ReadHeadNorm(const std::string& directory, int64_t width) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
+absl::StatusOr<HeadNorm> ReadHeadNorm(const JsonFolder& folder, int64_t width) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.Read("config.json"));
   ATTENDANT_RETURN_IF_ERROR(CheckWidth(config, "dimension", width));
   ATTENDANT_ASSIGN_OR_RETURN(Tensors tensors,
-                             Tensors::Open(directory, "the module's config.json makes it"));
+                             Tensors::Open(folder.path(), "the module's config.json makes it"));
   HeadNorm norm{.epsilon = 1e-5f};  // of torch.nn.LayerNorm
   ATTENDANT_ASSIGN_OR_RETURN(norm.gamma, tensors.Read("norm.weight", {width}));
   ATTENDANT_ASSIGN_OR_RETURN(norm.beta, tensors.Read("norm.bias", {width}));
   return norm;
 }
 
-absl::Status CheckFeatures(const std::string& directory) {
-  const absl::StatusOr<JsonNode> config = ReadJsonFile(directory + "/config.json");
-  if (absl::IsNotFound(config.status())) return absl::OkStatus();
-  if (!config.ok()) return config.status();
-  return CheckFeatureNames(*config, kEmbedding);
+absl::Status CheckFeatures(const JsonFolder& folder) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.ReadOrEmpty("config.json"));
+  return CheckFeatureNames(config, kEmbedding);
 }
 
-absl::Status CheckTokenFeatures(const std::string& directory) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
+absl::Status CheckTokenFeatures(const JsonFolder& folder) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.Read("config.json"));
   std::string name;
   ATTENDANT_RETURN_IF_ERROR(config.Require("module_input_name", name));
   return CheckFeatureNames(config, kTokenEmbeddings);

@@ -4,13 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/heads/sentence_head.h"
-#include "kernels/io/json_file.h"
+#include "kernels/io/json_folder.h"
 
 namespace attendant {
 
@@ -34,7 +33,7 @@ absl::Status CheckModulePath(const JsonNode& module, absl::string_view path);
 // that is not valid.
 absl::StatusOr<bool> IsLogitScoreChain(const JsonNode& modules);
 // The config.json of the LogitScore in such a folder; nullopt for other folders.
-absl::StatusOr<std::optional<JsonNode>> ReadLogitScore(const std::string& directory);
+absl::StatusOr<std::optional<JsonNode>> ReadLogitScore(const JsonFolder& folder);
 
 // The input of a module: the embedding of the sentence, or the embeddings of its tokens. PyLate
 // saves the first name for both: a Dense on tokens may have it too.
@@ -44,14 +43,14 @@ enum class ModuleInput : uint8_t { kSentence, kTokens };
 // safetensors. They take vectors of `width` values. NOT_FOUND without one of the files;
 // INVALID_ARGUMENT, naming the file and the field or tensor, for what is missing or contradicts
 // `width`; UNIMPLEMENTED for an option or an activation that is not computed.
-absl::StatusOr<SentenceHead::Dense> ReadDense(const std::string& directory, int64_t width,
+absl::StatusOr<SentenceHead::Dense> ReadDense(const JsonFolder& folder, int64_t width,
                                               ModuleInput input = ModuleInput::kSentence);
-absl::StatusOr<HeadNorm> ReadHeadNorm(const std::string& directory, int64_t width);
+absl::StatusOr<HeadNorm> ReadHeadNorm(const JsonFolder& folder, int64_t width);
 
 // A check that they share with Normalize, whose config.json may be absent: OK when the module takes
 // and gives the embedding of the sentence, UNIMPLEMENTED for another feature.
-absl::Status CheckFeatures(const std::string& directory);
+absl::Status CheckFeatures(const JsonFolder& folder);
 // Checks the folder of a Normalize that works on tokens: its config.json must say so.
-absl::Status CheckTokenFeatures(const std::string& directory);
+absl::Status CheckTokenFeatures(const JsonFolder& folder);
 
 }  // namespace attendant

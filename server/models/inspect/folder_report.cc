@@ -33,7 +33,7 @@ absl::Status InspectModule(const JsonNode& config, const std::string& directory,
                            FolderReport& report) {
   report.is_module = true;
   ATTENDANT_RETURN_IF_ERROR(config.Read("type", report.architecture));
-  ATTENDANT_ASSIGN_OR_RETURN(const ModuleCheckpoint module, LoadAttentionModule(config, directory));
+  ATTENDANT_ASSIGN_OR_RETURN(const ModuleCheckpoint module, LoadAttentionModule(directory));
   report.layers = module.config.layers;
   report.heads = module.config.heads;
   report.hidden = module.config.hidden;
@@ -125,7 +125,7 @@ absl::Status InspectEncoder(const JsonNode& json, const ModelFolder& folder, Fol
   FillDimensions(config, report);
   ATTENDANT_ASSIGN_OR_RETURN(report.adapters, ReadAdapterNames(json));
   ATTENDANT_RETURN_IF_ERROR(FillMemory(folder.root, report));
-  ATTENDANT_ASSIGN_OR_RETURN(Checkpoint checkpoint, LoadCheckpoint(json, folder.encoder));
+  ATTENDANT_ASSIGN_OR_RETURN(Checkpoint checkpoint, LoadCheckpoint(folder.encoder));
   ATTENDANT_RETURN_IF_ERROR(ReadCrossEncoder(folder, checkpoint.classifier));
   ATTENDANT_ASSIGN_OR_RETURN(
       const SentenceSettings settings,

@@ -102,8 +102,8 @@ absl::Status ReadExpansion(const JsonNode& config, LateInteraction& late) {
   return Unsupported(expansion, "strategy", Quoted(strategy), "fixed, min");
 }
 
-absl::Status ReadMask(const std::string& folder, LateInteraction& late) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(folder + "/config.json"));
+absl::Status ReadMask(const JsonFolder& folder, LateInteraction& late) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.Read("config.json"));
   ATTENDANT_ASSIGN_OR_RETURN(late.skipped, ReadWords(config, "skiplist_words"));
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> tasks,
                              ReadWords(config, "skiplist_tasks"));
@@ -116,7 +116,7 @@ absl::Status ReadMask(const std::string& folder, LateInteraction& late) {
 }
 
 absl::StatusOr<LateInteraction> ReadMultiVectorEncoder(const std::string& directory,
-                                                       const std::string& mask_folder) {
+                                                       const JsonFolder& mask_folder) {
   LateInteraction late{.query = {}, .document = {}, .expands_queries = false};
   ATTENDANT_RETURN_IF_ERROR(ReadMask(mask_folder, late));
   const absl::StatusOr<JsonNode> config = ReadJsonFile(directory + "/sentence_bert_config.json");
@@ -179,7 +179,7 @@ absl::Status AddFiller(const LateInteraction& late, const std::string& directory
 }  // namespace
 
 absl::StatusOr<LateInteraction> ReadLateInteraction(const std::string& directory) {
-  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<std::string> mask_folder,
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonFolder> mask_folder,
                              FindMaskModule(directory));
   if (mask_folder.has_value()) return ReadMultiVectorEncoder(directory, *mask_folder);
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));

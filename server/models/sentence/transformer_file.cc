@@ -133,7 +133,7 @@ absl::Status CheckTransformerFile(const ModelFolder& folder, int64_t max_text_to
   ATTENDANT_RETURN_IF_ERROR(CheckCalls(*config));
   ATTENDANT_ASSIGN_OR_RETURN(const bool messages, PairsAreMessages(folder));
   ATTENDANT_RETURN_IF_ERROR(CheckOutput(*config, messages));
-  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<std::string> mask, FindMaskModule(folder.root));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonFolder> mask, FindMaskModule(folder.root));
   return mask.has_value() ? absl::OkStatus() : CheckLengths(*config, max_text_tokens);
 }
 

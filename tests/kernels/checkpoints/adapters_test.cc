@@ -134,8 +134,9 @@ TEST(AdaptersTest, WhatDoesNotFitIsRefused) {
 }
 
 TEST(AdaptersTest, AnAttentionModuleHasNone) {
-  EXPECT_TRUE(LoadAnyCheckpoint("tests/golden/attention/mha").ok());
-  const absl::Status status = LoadAnyCheckpoint("tests/golden/attention/mha", "query").status();
+  const std::string folder = "tests/golden/attention/mha";
+  EXPECT_TRUE(LoadAnyCheckpoint(folder).ok());
+  const absl::Status status = LoadAnyCheckpoint(folder, "query").status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
 }
 

@@ -119,7 +119,9 @@ TEST(ColbertHeadTest, SeveralDenseModulesAreOneLayer) {
   EXPECT_EQ(out.weight.data()[0], 3 * 1 + 9 * 3);
   EXPECT_EQ(out.weight.data()[1], 3 * 2 + 9 * 4);
   EXPECT_EQ(out.bias.data()[0], 3 * 1 + 9 * 2 + 7);
-  EXPECT_EQ(*FindMaskModule(folder.directory.path()), folder.directory.path() + "/3");
+  const auto mask = FindMaskModule(folder.directory.path());
+  ASSERT_TRUE(mask.ok() && mask->has_value()) << mask.status();
+  EXPECT_EQ((*mask)->path(), folder.directory / "3");
 
   WriteFile(folder.directory / "4/config.json", R"({"module_input_name": "sentence_embedding"})");
   EXPECT_THAT(std::string(folder.Load("{}", Others()).message()), HasSubstr("module_input_name"));

@@ -309,7 +309,8 @@ TEST_P(ModuleGoldenTest, SequencesMayBeEmpty) {
 }
 
 TEST(ModuleTest, TheFinalNormHasItsOwnEpsilon) {
-  const auto checkpoint = LoadAttentionModule("tests/golden/attention/encoder_pre_norm");
+  const auto checkpoint =
+      LoadAttentionModule(std::string("tests/golden/attention/encoder_pre_norm"));
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
   const auto run = [&](const ModuleConfig& config, const auto& compute) {
     const auto module = MakeModule(config, checkpoint->weights, DType::kF32, BestIsa());
@@ -374,7 +375,7 @@ TEST(ModuleTest, RefusesCallsThatDoNotFit) {
 }
 
 TEST(ModuleTest, RefusesWeightsThatDoNotFit) {
-  const auto checkpoint = LoadAttentionModule("tests/golden/attention/layer_pre_gelu");
+  const auto checkpoint = LoadAttentionModule(std::string("tests/golden/attention/layer_pre_gelu"));
   ASSERT_TRUE(checkpoint.ok());
   EXPECT_EQ(
       MakeModule(checkpoint->config, checkpoint->weights, DType::kInt8, BestIsa()).status().code(),

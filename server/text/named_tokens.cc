@@ -44,9 +44,8 @@ absl::StatusOr<std::vector<Literal>> ReadExtras(const JsonNode& config, const Js
 }
 
 // {"[MASK]": 4}
-absl::Status AddOfFile(const std::string& directory, std::vector<Literal>& tokens) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode file,
-                             ReadOptionalJson(directory + "/added_tokens.json"));
+absl::Status AddOfFile(const JsonFolder& folder, std::vector<Literal>& tokens) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode file, folder.ReadOrEmpty("added_tokens.json"));
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> texts, file.FieldNames());
   for (const std::string& text : texts) {
     tokens.push_back({.text = text, .special = false, .normalized = true});
@@ -56,10 +55,10 @@ absl::Status AddOfFile(const std::string& directory, std::vector<Literal>& token
 
 }  // namespace
 
-absl::StatusOr<std::vector<Literal>> ReadNamedTokens(const std::string& directory,
+absl::StatusOr<std::vector<Literal>> ReadNamedTokens(const JsonFolder& folder,
                                                      const JsonNode& tokenizer_config,
                                                      const ClassTokens& own) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(directory, tokenizer_config));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(folder, tokenizer_config));
   std::vector<Literal> tokens;
   ATTENDANT_ASSIGN_OR_RETURN(const auto by_id, ReadAddedLiterals(tokenizer_config));
   for (const auto& [id, literal] : by_id) tokens.push_back(literal);
@@ -76,7 +75,7 @@ absl::StatusOr<std::vector<Literal>> ReadNamedTokens(const std::string& director
   tokens.insert(tokens.end(), std::make_move_iterator(extras.begin()),
                 std::make_move_iterator(extras.end()));
   if (!tokenizer_config.Has(kAddedTokens)) {
-    ATTENDANT_RETURN_IF_ERROR(AddOfFile(directory, tokens));
+    ATTENDANT_RETURN_IF_ERROR(AddOfFile(folder, tokens));
   }
   return tokens;
 }

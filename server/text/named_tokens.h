@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/io/json_file.h"
+#include "kernels/io/json_folder.h"
 #include "server/text/base/literals.h"
 #include "server/text/sentencepiece/families.h"
 
@@ -23,7 +24,7 @@ struct ClassTokens {
 // them: `tokenizer_config`, special_tokens_map.json and added_tokens.json, the older two as far as
 // they count. Of several with the same text the first counts. INVALID_ARGUMENT for what is
 // malformed.
-absl::StatusOr<std::vector<Literal>> ReadNamedTokens(const std::string& directory,
+absl::StatusOr<std::vector<Literal>> ReadNamedTokens(const JsonFolder& folder,
                                                      const JsonNode& tokenizer_config,
                                                      const ClassTokens& own);
 

@@ -56,29 +56,29 @@ std::string TextAt(absl::string_view text, TokenOffset offset) {
   return bytes;
 }
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& directory,
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const JsonFolder& folder,
                                                          bool lowercases) {
-  const std::string vocabulary = absl::StrCat(directory, "/vocab.txt");
+  const std::string vocabulary = absl::StrCat(folder.path(), "/vocab.txt");
+  absl::StatusOr<TokenizerSettings> settings = ReadTokenizerSettings(folder);
+  if (settings.ok()) settings->lowercases = lowercases;
   if (std::error_code error; std::filesystem::exists(vocabulary, error)) {
-    ATTENDANT_ASSIGN_OR_RETURN(TokenizerSettings settings, ReadTokenizerSettings(directory));
-    settings.lowercases = lowercases;
-    if (settings.esm.has_value()) return MakeEsm(vocabulary, std::move(settings));
+    ATTENDANT_RETURN_IF_ERROR(settings);
+    if (settings->esm.has_value()) return MakeEsm(vocabulary, *std::move(settings));
   }
-  const std::string path = absl::StrCat(directory, "/tokenizer.json");
+  const std::string path = absl::StrCat(folder.path(), "/tokenizer.json");
   absl::StatusOr<std::string> contents = ReadTextFile(path, kMaxTokenizerFileBytes);
   const auto parse = [&](const std::string& file,
                          absl::string_view json) -> absl::StatusOr<std::unique_ptr<Tokenizer>> {
-    ATTENDANT_ASSIGN_OR_RETURN(TokenizerSettings settings, ReadTokenizerSettings(directory));
-    settings.lowercases = lowercases;
-    if (file != path) settings.named_tokens.clear();  // the conversion has them
-    return ParseTokenizer(file, json, settings);
+    ATTENDANT_RETURN_IF_ERROR(settings);
+    if (file != path) settings->named_tokens.clear();  // the conversion has them
+    return ParseTokenizer(file, json, *settings);
   };
   if (!absl::IsNotFound(contents.status())) {
     ATTENDANT_RETURN_IF_ERROR(contents);
     return parse(path, *contents);
   }
   const absl::StatusOr<ConvertedTokenizer> converted =
-      ConvertSentencePiece(directory, kSentencePieceFiles);
+      ConvertSentencePiece(folder, kSentencePieceFiles);
   if (absl::IsNotFound(converted.status())) return contents.status();
   ATTENDANT_RETURN_IF_ERROR(converted);
   return parse(converted->path, converted->json);

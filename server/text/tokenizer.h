@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "kernels/io/json_folder.h"
 
 namespace attendant {
 
@@ -113,14 +114,15 @@ class Tokenizer {
 inline constexpr const char* kSentencePieceFiles[] = {"sentencepiece.bpe.model", "spiece.model",
                                                       "spm.model", "tokenizer.model"};
 
-// Reads `directory`/tokenizer.json. Of the checkpoint's own truncation entry the side counts, that
-// of padding is ignored: both are the server's business. tokenizer_config.json beside it counts as
-// for transformers (tokenizer_config.h). Without that file, one is made of the sentencepiece model
-// (sentencepiece/convert.h). Where the class is ESM's and there is a vocab.txt, that file counts
-// instead (esm/esm_vocabulary.h). NOT_FOUND without any of them; INVALID_ARGUMENT for a file that
-// is not valid; UNIMPLEMENTED, naming the part, for a tokenizer type that is not supported. With
-// `lowercases`, texts become lower case before the normalizer, as sentence-transformers has it.
-absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& directory,
+// Reads the tokenizer.json of `folder`. Of the checkpoint's own truncation entry the side counts,
+// that of padding is ignored: both are the server's business. tokenizer_config.json beside it
+// counts as for transformers (tokenizer_config.h). Without that file, one is made of the
+// sentencepiece model (sentencepiece/convert.h). Where the class is ESM's and there is a vocab.txt,
+// that file counts instead (esm/esm_vocabulary.h). NOT_FOUND without any of them; INVALID_ARGUMENT
+// for a file that is not valid; UNIMPLEMENTED, naming the part, for a tokenizer type that is not
+// supported. With `lowercases`, texts become lower case before the normalizer, as
+// sentence-transformers has it.
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const JsonFolder& folder,
                                                          bool lowercases = false);
 
 }  // namespace attendant

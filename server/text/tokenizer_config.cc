@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
+#include "kernels/io/json_folder.h"
 #include "server/text/base/token_files.h"
 #include "server/text/named_tokens.h"
 
@@ -92,8 +93,8 @@ constexpr std::pair<absl::string_view, absl::string_view> kModelTypes[] = {
 };
 
 // Empty: neither a class nor a model type.
-absl::StatusOr<std::string> FindClass(const std::string& directory, const JsonNode& config) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode model, ReadOptionalJson(directory + "/config.json"));
+absl::StatusOr<std::string> FindClass(const JsonFolder& folder, const JsonNode& config) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode model, folder.ReadOrEmpty("config.json"));
   std::string name, model_type;
   ATTENDANT_RETURN_IF_ERROR(model.Read("tokenizer_class", name));
   ATTENDANT_RETURN_IF_ERROR(config.Read("tokenizer_class", name));
@@ -116,7 +117,7 @@ absl::Status ReadToken(const JsonNode& config, absl::string_view field,
   return node.IsObject() ? node.Require("content", *token) : node.Get(*token);
 }
 
-absl::StatusOr<BertSettings> ReadBert(const std::string& directory, const JsonNode& config,
+absl::StatusOr<BertSettings> ReadBert(const JsonFolder& folder, const JsonNode& config,
                                       const std::string& name) {
   BertSettings bert;
   bert.tokenizer_class = name;
@@ -132,7 +133,7 @@ absl::StatusOr<BertSettings> ReadBert(const std::string& directory, const JsonNo
   if (config.Has("strip_accents")) {
     ATTENDANT_RETURN_IF_ERROR(config.Require("strip_accents", bert.strip_accents.emplace()));
   }
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(directory, config));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(folder, config));
   for (const JsonNode* const file : {&config, &map}) {
     ATTENDANT_RETURN_IF_ERROR(ReadToken(*file, "cls_token", bert.cls_token));
     ATTENDANT_RETURN_IF_ERROR(ReadToken(*file, "sep_token", bert.sep_token));
@@ -142,14 +143,14 @@ absl::StatusOr<BertSettings> ReadBert(const std::string& directory, const JsonNo
 }
 
 // None: the class makes none of the families.
-absl::StatusOr<std::optional<FamilySettings>> ReadFamily(const std::string& directory,
+absl::StatusOr<std::optional<FamilySettings>> ReadFamily(const JsonFolder& folder,
                                                          const JsonNode& config,
                                                          const std::string& name) {
   FamilySettings settings;
   settings.family = name.empty() ? nullptr : FindSentencePieceFamily(name, "");
   if (settings.family == nullptr) return std::nullopt;
   ATTENDANT_ASSIGN_OR_RETURN(settings.options, ReadFamilyOptions(config));
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(directory, config));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(folder, config));
   for (const JsonNode* const file : {&config, &map}) {
     for (const FamilyRole& role : settings.family->roles) {
       std::optional<std::string> token;
@@ -218,18 +219,17 @@ absl::StatusOr<bool> NamesSegments(const JsonNode& config) {
 
 }  // namespace
 
-absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& directory) {
+absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const JsonFolder& folder) {
   TokenizerSettings settings;
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
-                             ReadOptionalJson(directory + "/tokenizer_config.json"));
-  ATTENDANT_ASSIGN_OR_RETURN(const std::string name, FindClass(directory, config));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.ReadOrEmpty("tokenizer_config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string name, FindClass(folder, config));
   const auto known = std::find_if(std::begin(kClasses), std::end(kClasses),
                                   [&](const TokenizerClass& one) { return one.name == name; });
   const bool is_known = known != std::end(kClasses);
   if (is_known && known->is_bert) {
-    ATTENDANT_ASSIGN_OR_RETURN(settings.bert, ReadBert(directory, config, name));
+    ATTENDANT_ASSIGN_OR_RETURN(settings.bert, ReadBert(folder, config, name));
   }
-  ATTENDANT_ASSIGN_OR_RETURN(settings.family, ReadFamily(directory, config, name));
+  ATTENDANT_ASSIGN_OR_RETURN(settings.family, ReadFamily(folder, config, name));
   if (const ByteLevelClass* const made = FindByteLevelClass(name)) {
     ByteLevelSettings& own = settings.byte_level.emplace(ByteLevelSettings{.made = made});
     ATTENDANT_RETURN_IF_ERROR(config.Read("add_prefix_space", own.add_prefix_space));
@@ -239,14 +239,14 @@ absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& direc
     ATTENDANT_RETURN_IF_ERROR(config.Read("add_prefix_space", own.add_prefix_space));
     ATTENDANT_RETURN_IF_ERROR(config.Read("legacy", own.legacy));
     ATTENDANT_ASSIGN_OR_RETURN(own.named_tokens,
-                               ReadNamedTokens(directory, config, {.roles = LlamaRoles()}));
+                               ReadNamedTokens(folder, config, {.roles = LlamaRoles()}));
   }
   if (name == kEsm) {
-    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(directory, config));
+    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(folder, config));
     ATTENDANT_ASSIGN_OR_RETURN(settings.esm, ReadEsmTokens(config, map));
   }
   ATTENDANT_ASSIGN_OR_RETURN(const ClassTokens own, TokensOfClass(config, settings));
-  ATTENDANT_ASSIGN_OR_RETURN(settings.named_tokens, ReadNamedTokens(directory, config, own));
+  ATTENDANT_ASSIGN_OR_RETURN(settings.named_tokens, ReadNamedTokens(folder, config, own));
   ATTENDANT_RETURN_IF_ERROR(config.Read("split_special_tokens", settings.splits_special_tokens));
   ATTENDANT_ASSIGN_OR_RETURN(settings.end_token, ReadEndToken(config));
   if (name == kRoberta) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "kernels/io/json_folder.h"
 #include "server/text/base/literals.h"
 #include "server/text/byte_level_class.h"
 #include "server/text/esm/esm_vocabulary.h"
@@ -81,6 +82,6 @@ struct TokenizerSettings {
 // split_special_tokens. A model gets segments where model_input_names has token_type_ids, or the
 // class says so. A folder without class and model_type has the defaults. INVALID_ARGUMENT for a
 // file that is not valid.
-absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& directory);
+absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const JsonFolder& folder);
 
 }  // namespace attendant

@@ -34,11 +34,11 @@ constexpr uint64_t kUnigram = 1, kBpe = 2;
 // Tokens of roles that are none of the family's.
 using Others = std::array<std::optional<Literal>, kTokenRoles.size()>;
 
-absl::StatusOr<const SentencePieceFamily*> FindFamilyOf(const std::string& directory,
+absl::StatusOr<const SentencePieceFamily*> FindFamilyOf(const JsonFolder& folder,
                                                         const JsonNode& config) {
   std::string name, model_type;
   ATTENDANT_RETURN_IF_ERROR(config.Read("tokenizer_class", name));
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode model, ReadOptionalJson(directory + "/config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode model, folder.ReadOrEmpty("config.json"));
   ATTENDANT_RETURN_IF_ERROR(model.Read("model_type", model_type));
   const bool of_no_family = name == "TokenizersBackend" || name == "PreTrainedTokenizerFast";
   const absl::string_view tokenizer_class =
@@ -46,7 +46,7 @@ absl::StatusOr<const SentencePieceFamily*> FindFamilyOf(const std::string& direc
   const SentencePieceFamily* family = FindSentencePieceFamily(tokenizer_class, model_type);
   if (family != nullptr) return family;
   return absl::UnimplementedError(
-      absl::StrCat(directory, ": the sentencepiece model of tokenizer_class ", Quoted(name),
+      absl::StrCat(folder.path(), ": the sentencepiece model of tokenizer_class ", Quoted(name),
                    " and model_type ", Quoted(model_type),
                    " is not supported without tokenizer.json; supported: AlbertTokenizer, "
                    "XLMRobertaTokenizer, CamembertTokenizer, T5Tokenizer, DebertaV2Tokenizer"));
@@ -152,9 +152,8 @@ absl::Status ReadAdded(const JsonNode& config, SentencePieceConverter& converter
 }
 
 // {"[MASK]": 128000}
-absl::Status CheckAddedFile(const std::string& directory, SentencePieceConverter& converter) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode added,
-                             ReadOptionalJson(directory + "/added_tokens.json"));
+absl::Status CheckAddedFile(const JsonFolder& folder, SentencePieceConverter& converter) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode added, folder.ReadOrEmpty("added_tokens.json"));
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> tokens, added.FieldNames());
   for (const std::string& token : tokens) {
     int64_t id = 0;
@@ -174,14 +173,12 @@ absl::StatusOr<SentencePieceOptions> ReadOptionsOf(const JsonNode& config, const
   return options;
 }
 
-absl::StatusOr<std::string> Convert(const std::string& directory, absl::string_view bytes) {
+absl::StatusOr<std::string> Convert(const JsonFolder& folder, absl::string_view bytes) {
   ATTENDANT_ASSIGN_OR_RETURN(const SentencePieceModel model, ParseSentencePiece(bytes));
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
-                             ReadOptionalJson(directory + "/tokenizer_config.json"));
-  ATTENDANT_ASSIGN_OR_RETURN(const SentencePieceFamily* const family,
-                             FindFamilyOf(directory, config));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.ReadOrEmpty("tokenizer_config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const SentencePieceFamily* const family, FindFamilyOf(folder, config));
   ATTENDANT_RETURN_IF_ERROR(CheckModel(*family, model));
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(directory, config));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(folder, config));
   ATTENDANT_ASSIGN_OR_RETURN(const SentencePieceOptions options,
                              ReadOptionsOf(config, map, *family));
   SentencePieceConverter converter(*family, model, options);
@@ -199,24 +196,24 @@ absl::StatusOr<std::string> Convert(const std::string& directory, absl::string_v
     ATTENDANT_RETURN_IF_ERROR(CheckText(config, extra));
     converter.AddLiteral(std::move(extra));
   }
-  ATTENDANT_RETURN_IF_ERROR(CheckAddedFile(directory, converter));
+  ATTENDANT_RETURN_IF_ERROR(CheckAddedFile(folder, converter));
   return converter.Json();
 }
 
 }  // namespace
 
-absl::StatusOr<ConvertedTokenizer> ConvertSentencePiece(const std::string& directory,
+absl::StatusOr<ConvertedTokenizer> ConvertSentencePiece(const JsonFolder& folder,
                                                         absl::Span<const char* const> files) {
   for (const char* const file : files) {
-    const std::string path = absl::StrCat(directory, "/", file);
+    const std::string path = absl::StrCat(folder.path(), "/", file);
     const absl::StatusOr<std::string> bytes = ReadTextFile(path, kMaxModelBytes);
     if (absl::IsNotFound(bytes.status())) continue;
     ATTENDANT_RETURN_IF_ERROR(bytes);
-    absl::StatusOr<std::string> json = Convert(directory, *bytes);
+    absl::StatusOr<std::string> json = Convert(folder, *bytes);
     if (json.ok()) return ConvertedTokenizer{.json = *std::move(json), .path = path};
     return absl::Status(json.status().code(), absl::StrCat(path, ": ", json.status().message()));
   }
-  return absl::NotFoundError(absl::StrCat(directory, ": there is no sentencepiece model"));
+  return absl::NotFoundError(absl::StrCat(folder.path(), ": there is no sentencepiece model"));
 }
 
 }  // namespace attendant

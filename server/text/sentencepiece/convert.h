@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "kernels/io/json_folder.h"
 
 namespace attendant {
 
@@ -14,7 +15,7 @@ struct ConvertedTokenizer {
   std::string path;
 };
 
-// Makes the tokenizer.json that transformers 5 would make of `directory`'s sentencepiece model, the
+// Makes the tokenizer.json that transformers 5 would make of `folder`'s sentencepiece model, the
 // first of `files` that is there. The family says how ids,
 // special tokens and normalization differ from the model's own: tokenizer_class of
 // tokenizer_config.json, else model_type of config.json; XLM-R, CamemBERT, T5 and DeBERTa v2 are
@@ -25,7 +26,7 @@ struct ConvertedTokenizer {
 // others. NOT_FOUND without such a file; INVALID_ARGUMENT, naming the file, for one that is not
 // valid; UNIMPLEMENTED for a BPE model, another family, and options that the conversion would
 // ignore.
-absl::StatusOr<ConvertedTokenizer> ConvertSentencePiece(const std::string& directory,
+absl::StatusOr<ConvertedTokenizer> ConvertSentencePiece(const JsonFolder& folder,
                                                         absl::Span<const char* const> files);
 
 }  // namespace attendant

@@ -333,7 +333,7 @@ absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonFolder& folder, absl::string
   if (!checkpoint.classifier.has_value()) {
     ATTENDANT_ASSIGN_OR_RETURN(
         checkpoint.classifier,
-        ReadWordClassifier(json, directory, checkpoint.weights, *storage->store));
+        ReadWordClassifier(json, folder, checkpoint.weights, *storage->store));
   }
   ATTENDANT_ASSIGN_OR_RETURN(
       checkpoint.token_heads,

@@ -345,14 +345,15 @@ absl::StatusOr<std::optional<SequenceClassifier>> ReadSequenceClassifier(
 }
 
 absl::StatusOr<std::optional<SequenceClassifier>> ReadWordClassifier(const JsonNode& config,
-                                                                     const std::string& directory,
+                                                                     const JsonFolder& folder,
                                                                      const EncoderWeights& weights,
                                                                      const TensorStore& store) {
-  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> module, ReadLogitScore(directory));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> module, ReadLogitScore(folder));
   if (!module.has_value()) return std::nullopt;
   absl::StatusOr<SequenceClassifier> head = ReadWordHead(config, *module, weights, store);
   if (head.ok()) return std::optional(*std::move(head));
-  return absl::Status(head.status().code(), absl::StrCat(directory, ": ", head.status().message()));
+  return absl::Status(head.status().code(),
+                      absl::StrCat(folder.path(), ": ", head.status().message()));
 }
 
 }  // namespace attendant

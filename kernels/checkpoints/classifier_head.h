@@ -8,10 +8,10 @@
 #include "absl/status/statusor.h"
 #include "kernels/core/encoder_weights.h"
 #include "kernels/heads/sequence_classifier.h"
+#include "kernels/io/json_folder.h"
 
 namespace attendant {
 
-class JsonNode;
 class TensorStore;
 
 // The activation of the scores that sentence-transformers names by a class of PyTorch in `field` of
@@ -34,7 +34,7 @@ absl::StatusOr<std::optional<SequenceClassifier>> ReadSequenceClassifier(
 // naming file and field or tensor, for what is missing or contradictory; UNIMPLEMENTED for another
 // language model than Llama, Mistral, Qwen2 and Qwen3, and for another input of the module.
 absl::StatusOr<std::optional<SequenceClassifier>> ReadWordClassifier(const JsonNode& config,
-                                                                     const std::string& directory,
+                                                                     const JsonFolder& folder,
                                                                      const EncoderWeights& weights,
                                                                      const TensorStore& store);
 

@@ -96,12 +96,11 @@ void WatchDevices(const EncoderModel& model, ServerMetrics& metrics) {
   });
 }
 
-absl::Status LoadParts(const std::string& directory, Checkpoint checkpoint, const Backend& backend,
+absl::Status LoadParts(const ModelFolder& folder, Checkpoint checkpoint, const Backend& backend,
                        const ModelOptions& options, EncoderModel& model) {
-  ATTENDANT_ASSIGN_OR_RETURN(const ModelFolder folder, FindModelFolder(directory));
   ATTENDANT_ASSIGN_OR_RETURN(const DType dtype, ChooseDType(options.dtype, backend));
   ATTENDANT_ASSIGN_OR_RETURN(const std::optional<LateInteraction> late,
-                             FindLateInteraction(directory, checkpoint.token_heads));
+                             FindLateInteraction(folder.root, checkpoint.token_heads));
   checkpoint.config.unattended_tokens = late.has_value() && late->has_unattended_tokens();
   ATTENDANT_ASSIGN_OR_RETURN(
       model.encoder, backend.Prepare(checkpoint.config, std::move(checkpoint.weights), dtype));
@@ -109,7 +108,7 @@ absl::Status LoadParts(const std::string& directory, Checkpoint checkpoint, cons
   ATTENDANT_RETURN_IF_ERROR(ReadCrossEncoder(folder, model.classifier));
   model.max_sequence_tokens =
       std::min(model.config().max_positions, options.batcher.max_batch_tokens);
-  ATTENDANT_ASSIGN_OR_RETURN(model.sentence, ReadSentenceSettings(directory, model.config().hidden,
+  ATTENDANT_ASSIGN_OR_RETURN(model.sentence, ReadSentenceSettings(folder, model.config().hidden,
                                                                   model.max_sequence_tokens));
   ATTENDANT_ASSIGN_OR_RETURN(model.tokenizer,
                              LoadFittingTokenizer(folder.encoder, model.config(), model.sentence));
@@ -161,14 +160,14 @@ EncoderInfo EncoderModel::Info() const {
 }
 
 absl::StatusOr<std::unique_ptr<EncoderModel>> MakeEncoderModel(
-    const ModelSource& source, Checkpoint checkpoint, const Backend& backend,
-    const ModelOptions& options, ServerMetrics& metrics, const Executor& executor) {
+    const ModelSource& source, const ModelFolder& folder, Checkpoint checkpoint,
+    const Backend& backend, const ModelOptions& options, ServerMetrics& metrics,
+    const Executor& executor) {
   auto model = std::make_unique<EncoderModel>();
   model->name = source.name;
   model->version = source.version;
   model->metrics = metrics.ForModel(source.name);
-  ATTENDANT_RETURN_IF_ERROR(
-      LoadParts(source.directory, std::move(checkpoint), backend, options, *model));
+  ATTENDANT_RETURN_IF_ERROR(LoadParts(folder, std::move(checkpoint), backend, options, *model));
   BatcherOptions batcher = options.batcher;
   if (backend.defaults().sessions == 0) ShareProcessors(source.name, options, batcher);
   ATTENDANT_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Runner>> runners,

@@ -15,6 +15,7 @@
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_heads.h"
 #include "server/models/model_options.h"
+#include "server/models/sentence/model_folder.h"
 #include "server/models/sentence/prompts.h"
 #include "server/models/sentence/sparse_lookup.h"
 #include "server/models/sentence_settings.h"
@@ -78,10 +79,11 @@ struct EncoderModel final : ServableModel {
   EncoderInfo Info() const;
 };
 
-// An encoder on `backend` from the checkpoint of the folder `source`, whose sessions have answered
-// warm-up batches. Errors name the file or the option at fault.
+// An encoder on `backend` from the checkpoint in `folder`, which is `source`'s, whose sessions have
+// answered warm-up batches. Errors name the file or the option at fault.
 absl::StatusOr<std::unique_ptr<EncoderModel>> MakeEncoderModel(
-    const ModelSource& source, Checkpoint checkpoint, const Backend& backend,
-    const ModelOptions& options, ServerMetrics& metrics, const Executor& executor);
+    const ModelSource& source, const ModelFolder& folder, Checkpoint checkpoint,
+    const Backend& backend, const ModelOptions& options, ServerMetrics& metrics,
+    const Executor& executor);
 
 }  // namespace attendant

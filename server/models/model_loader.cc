@@ -22,28 +22,35 @@ namespace {
 
 // Nothing is reserved for a checkpoint that cannot be read: loading it says why. Only the CPU's
 // memory is checked.
-absl::StatusOr<ModelMemory::Share> ReserveMemory(const ModelSource& source, const Backend& backend,
+absl::StatusOr<ModelMemory::Share> ReserveMemory(const ModelSource& source,
+                                                 const ModelFolder& folder, const Backend& backend,
                                                  const ModelOptions& options) {
   if (options.memory == nullptr || backend.defaults().sessions > 0) return ModelMemory::Share();
   ATTENDANT_ASSIGN_OR_RETURN(const DType dtype, ChooseDType(options.dtype, backend));
   const absl::StatusOr<MemoryEstimate> estimate = EstimateMemory(
-      source.directory, {.dtype = dtype,
-                         .limits = {.max_batch_tokens = options.batcher.max_batch_tokens,
-                                    .max_batch_sequences = options.batcher.max_batch_sequences},
-                         .replicas = options.replicas,
-                         .merges_adapter = !options.AdapterOf(source.name).empty()});
+      folder, {.dtype = dtype,
+               .limits = {.max_batch_tokens = options.batcher.max_batch_tokens,
+                          .max_batch_sequences = options.batcher.max_batch_sequences},
+               .replicas = options.replicas,
+               .merges_adapter = !options.AdapterOf(source.name).empty()});
   if (!estimate.ok()) return ModelMemory::Share();
   return options.memory->Reserve(*estimate);
 }
 
+// Reads the folder, whose JSON files have one state for all readers, and reserves `memory` for its
+// model. What has been read of them is gone at the end.
 absl::StatusOr<std::unique_ptr<ServableModel>> MakeModel(
-    const ModelSource& source, AnyCheckpoint checkpoint, const Backend& backend,
-    const ModelOptions& options, ServerMetrics& metrics, const Executor& executor) {
+    const ModelSource& source, const Backend& backend, const ModelOptions& options,
+    ServerMetrics& metrics, const Executor& executor, ModelMemory::Share& memory) {
+  ATTENDANT_ASSIGN_OR_RETURN(const ModelFolder folder, FindModelFolder(source.directory));
+  ATTENDANT_ASSIGN_OR_RETURN(memory, ReserveMemory(source, folder, backend, options));
+  ATTENDANT_ASSIGN_OR_RETURN(AnyCheckpoint checkpoint,
+                             LoadAnyCheckpoint(folder.encoder, options.AdapterOf(source.name)));
   if (auto* module = std::get_if<ModuleCheckpoint>(&checkpoint)) {
     return MakeAttentionModel(source, std::move(*module), options, metrics, executor);
   }
-  return MakeEncoderModel(source, std::get<Checkpoint>(std::move(checkpoint)), backend, options,
-                          metrics, executor);
+  return MakeEncoderModel(source, folder, std::get<Checkpoint>(std::move(checkpoint)), backend,
+                          options, metrics, executor);
 }
 
 absl::StatusOr<std::unique_ptr<ServableModel>> Load(const ModelSource& source,
@@ -53,13 +60,9 @@ absl::StatusOr<std::unique_ptr<ServableModel>> Load(const ModelSource& source,
                                                     const Executor& executor) {
   const absl::Time start = SteadyNow();
   metrics.ForModel(source.name);  // its series are there even when the load fails
-  ATTENDANT_ASSIGN_OR_RETURN(ModelMemory::Share memory, ReserveMemory(source, backend, options));
-  ATTENDANT_ASSIGN_OR_RETURN(const ModelFolder folder, FindModelFolder(source.directory));
-  ATTENDANT_ASSIGN_OR_RETURN(AnyCheckpoint checkpoint,
-                             LoadAnyCheckpoint(folder.encoder, options.AdapterOf(source.name)));
-  ATTENDANT_ASSIGN_OR_RETURN(
-      std::unique_ptr<ServableModel> model,
-      MakeModel(source, std::move(checkpoint), backend, options, metrics, executor));
+  ModelMemory::Share memory;
+  ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<ServableModel> model,
+                             MakeModel(source, backend, options, metrics, executor, memory));
   GiveBackFreedMemory();
   model->load_time = SteadyNow() - start;
   const ModelLoadInfo info = model->LoadInfo();

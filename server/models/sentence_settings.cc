@@ -94,17 +94,17 @@ absl::Status CheckWidth(const JsonNode& config, int64_t hidden) {
 }
 
 // With both, pooling_mode counts for sentence-transformers. The flags must then name the same ones.
-absl::Status ReadPooling(const std::string& path, int64_t hidden, SentenceSettings& settings) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(path));
+absl::Status ReadPooling(const JsonFolder& folder, int64_t hidden, SentenceSettings& settings) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.Read("config.json"));
   ATTENDANT_RETURN_IF_ERROR(CheckWidth(config, hidden));
   ATTENDANT_ASSIGN_OR_RETURN(const Poolings modes, PoolingsFromMode(config));
   ATTENDANT_ASSIGN_OR_RETURN(const Poolings flags, PoolingsFromFlags(config));
   if (!modes.empty() && !flags.empty() && modes != flags) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": pooling_mode and the pooling_mode_* fields contradict each other"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.where(), ": pooling_mode and the pooling_mode_* fields contradict each other"));
   }
   if (modes.empty() && flags.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": no pooling is chosen"));
+    return absl::InvalidArgumentError(absl::StrCat(config.where(), ": no pooling is chosen"));
   }
   settings.poolings = modes.empty() ? flags : modes;
   return config.Read("include_prompt", settings.include_prompt);
@@ -141,9 +141,9 @@ absl::StatusOr<std::vector<Step>> ReadSteps(const JsonNode& modules) {
 }
 
 // Adds a step behind the pooling to `settings`, which holds the steps before it.
-absl::Status AddStep(const std::string& directory, const JsonNode& modules, size_t index,
+absl::Status AddStep(const JsonFolder& root, const JsonNode& modules, size_t index,
                      const Step& step, int64_t hidden, SentenceSettings& settings) {
-  const std::string folder = absl::StrCat(directory, "/", step.path);
+  const JsonFolder folder = root.At(step.path);
   const int64_t width = settings.embedding_dims(hidden);
   std::vector<SentenceHead::Module>& head = settings.head.modules;
   if (step.type == "Dense") {
@@ -172,7 +172,7 @@ void TakeNormalize(SentenceSettings& settings) {
   if (settings.normalize) modules.pop_back();
 }
 
-absl::Status ApplySteps(const std::string& directory, const JsonNode& modules, int64_t hidden,
+absl::Status ApplySteps(const JsonFolder& root, const JsonNode& modules, int64_t hidden,
                         SentenceSettings& settings) {
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<Step> steps, ReadSteps(modules));
   constexpr const char* kFirst[] = {"Transformer", "Pooling"};
@@ -185,52 +185,46 @@ absl::Status ApplySteps(const std::string& directory, const JsonNode& modules, i
   if (steps.size() < std::size(kFirst)) {
     return absl::InvalidArgumentError(absl::StrCat(modules.where(), ": there is no Pooling step"));
   }
-  ATTENDANT_RETURN_IF_ERROR(
-      ReadPooling(absl::StrCat(directory, "/", steps[1].path, "/config.json"), hidden, settings));
+  ATTENDANT_RETURN_IF_ERROR(ReadPooling(root.At(steps[1].path), hidden, settings));
   for (size_t i = std::size(kFirst); i < steps.size(); ++i) {
-    ATTENDANT_RETURN_IF_ERROR(AddStep(directory, modules, i, steps[i], hidden, settings));
+    ATTENDANT_RETURN_IF_ERROR(AddStep(root, modules, i, steps[i], hidden, settings));
   }
   return absl::OkStatus();
 }
 
 // A limit on what sentence-transformers gives out; 0: there is none.
-absl::StatusOr<int64_t> ReadLimit(const std::string& directory, const char* field) {
-  const absl::StatusOr<JsonNode> config =
-      ReadJsonFile(directory + "/config_sentence_transformers.json");
-  if (absl::IsNotFound(config.status())) return 0;
-  ATTENDANT_RETURN_IF_ERROR(config);
-  if (!config->Has(field)) return 0;
+absl::StatusOr<int64_t> ReadLimit(const JsonFolder& root, const char* field) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
+                             root.ReadOrEmpty("config_sentence_transformers.json"));
+  if (!config.Has(field)) return 0;
   int64_t limit = 0;
-  ATTENDANT_RETURN_IF_ERROR(config->Read(field, limit));
+  ATTENDANT_RETURN_IF_ERROR(config.Read(field, limit));
   if (limit >= 1) return limit;
   return absl::InvalidArgumentError(
-      absl::StrCat(config->where(), ": ", field, " is ", limit, ", it must be at least 1"));
+      absl::StrCat(config.where(), ": ", field, " is ", limit, ", it must be at least 1"));
 }
 
 // What is cut is not normalized again: a Normalize before it is no longer the last step.
-absl::Status AddTruncation(const std::string& directory, int64_t hidden,
-                           SentenceSettings& settings) {
-  ATTENDANT_ASSIGN_OR_RETURN(const int64_t dims, ReadLimit(directory, "truncate_dim"));
+absl::Status AddTruncation(const JsonFolder& root, int64_t hidden, SentenceSettings& settings) {
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t dims, ReadLimit(root, "truncate_dim"));
   if (dims == 0 || dims >= settings.embedding_dims(hidden)) return absl::OkStatus();
   settings.head.modules.emplace_back(SentenceHead::Truncate{dims});
   return absl::OkStatus();
 }
 
-absl::Status ReadChain(const std::string& directory, int64_t hidden, SentenceSettings& settings) {
-  absl::StatusOr<JsonNode> modules = ReadJsonFile(absl::StrCat(directory, "/modules.json"));
-  if (modules.ok()) {
+absl::Status ReadChain(const JsonFolder& root, int64_t hidden, SentenceSettings& settings) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> modules, root.Find("modules.json"));
+  if (modules.has_value()) {
     ATTENDANT_ASSIGN_OR_RETURN(const bool sparse, IsSparseChain(*modules));
     ATTENDANT_ASSIGN_OR_RETURN(const bool colbert, IsColbertChain(*modules));
-    ATTENDANT_ASSIGN_OR_RETURN(const bool pairs, IsCrossEncoderChain(directory, *modules));
+    ATTENDANT_ASSIGN_OR_RETURN(const bool pairs, IsCrossEncoderChain(root, *modules));
     if (sparse || colbert || pairs) return absl::OkStatus();
-    ATTENDANT_RETURN_IF_ERROR(ApplySteps(directory, *modules, hidden, settings));
+    ATTENDANT_RETURN_IF_ERROR(ApplySteps(root, *modules, hidden, settings));
   } else {
-    if (!absl::IsNotFound(modules.status())) return modules.status();
-    const absl::Status status =
-        ReadPooling(absl::StrCat(directory, "/1_Pooling/config.json"), hidden, settings);
+    const absl::Status status = ReadPooling(root.At("1_Pooling"), hidden, settings);
     if (!status.ok() && !absl::IsNotFound(status)) return status;
   }
-  ATTENDANT_RETURN_IF_ERROR(AddTruncation(directory, hidden, settings));
+  ATTENDANT_RETURN_IF_ERROR(AddTruncation(root, hidden, settings));
   TakeNormalize(settings);
   return absl::OkStatus();
 }
@@ -249,38 +243,34 @@ absl::StatusOr<std::optional<int64_t>> ReadMaxTokens(const JsonNode& config,
   return static_cast<int64_t>(std::min(tokens, static_cast<double>(limit)));
 }
 
-absl::StatusOr<int64_t> ReadMaxTextTokens(const std::string& directory, int64_t limit) {
+absl::StatusOr<int64_t> ReadMaxTextTokens(const JsonFolder& folder, int64_t limit) {
   std::optional<int64_t> tokens;
-  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> file, ReadTransformerFile(directory));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> file, ReadTransformerFile(folder));
   if (file.has_value()) {
     ATTENDANT_ASSIGN_OR_RETURN(tokens, ReadMaxTokens(*file, "max_seq_length", limit));
   }
   if (tokens.has_value()) return *tokens;
-  const absl::StatusOr<JsonNode> tokenizer = ReadJsonFile(directory + "/tokenizer_config.json");
-  if (absl::IsNotFound(tokenizer.status())) return limit;
-  ATTENDANT_RETURN_IF_ERROR(tokenizer);
-  ATTENDANT_ASSIGN_OR_RETURN(tokens, ReadMaxTokens(*tokenizer, "model_max_length", limit));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode tokenizer, folder.ReadOrEmpty("tokenizer_config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(tokens, ReadMaxTokens(tokenizer, "model_max_length", limit));
   return tokens.value_or(limit);
 }
 
-absl::StatusOr<bool> ReadLowercases(const std::string& directory) {
+absl::StatusOr<bool> ReadLowercases(const JsonFolder& folder) {
   bool lowercases = false;
-  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> file, ReadTransformerFile(directory));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> file, ReadTransformerFile(folder));
   if (file.has_value()) ATTENDANT_RETURN_IF_ERROR(file->Read("do_lower_case", lowercases));
   return lowercases;
 }
 
-absl::StatusOr<std::optional<TruncationSide>> ReadTruncationSide(const std::string& directory) {
-  const absl::StatusOr<JsonNode> config = ReadJsonFile(directory + "/tokenizer_config.json");
-  if (absl::IsNotFound(config.status())) return std::nullopt;
-  if (!config.ok()) return config.status();
-  if (!config->Has("truncation_side")) return std::nullopt;
+absl::StatusOr<std::optional<TruncationSide>> ReadTruncationSide(const JsonFolder& folder) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.ReadOrEmpty("tokenizer_config.json"));
+  if (!config.Has("truncation_side")) return std::nullopt;
   std::string side;
-  ATTENDANT_RETURN_IF_ERROR(config->Read("truncation_side", side));
+  ATTENDANT_RETURN_IF_ERROR(config.Read("truncation_side", side));
   if (side == "right") return TruncationSide::kRight;
   if (side == "left") return TruncationSide::kLeft;
   return absl::InvalidArgumentError(
-      absl::StrCat(config->where(), ": truncation_side is '", side, "', it must be right or left"));
+      absl::StrCat(config.where(), ": truncation_side is '", side, "', it must be right or left"));
 }
 
 }  // namespace
@@ -292,12 +282,12 @@ absl::string_view PoolingName(Pooling pooling) {
   return "";
 }
 
-absl::StatusOr<SentenceSettings> ReadSentenceSettings(const std::string& directory, int64_t hidden,
+absl::StatusOr<SentenceSettings> ReadSentenceSettings(const ModelFolder& folder, int64_t hidden,
                                                       int64_t max_sequence_tokens) {
   SentenceSettings settings;
-  ATTENDANT_ASSIGN_OR_RETURN(const ModelFolder folder, FindModelFolder(directory));
   // A Router has no modules that make an embedding.
-  if (folder.splade.empty()) ATTENDANT_RETURN_IF_ERROR(ReadChain(folder.root, hidden, settings));
+  if (!folder.splade.has_value())
+    ATTENDANT_RETURN_IF_ERROR(ReadChain(folder.root, hidden, settings));
   ATTENDANT_ASSIGN_OR_RETURN(settings.max_text_tokens,
                              ReadMaxTextTokens(folder.encoder, max_sequence_tokens));
   ATTENDANT_RETURN_IF_ERROR(CheckTransformerFile(folder, settings.max_text_tokens));

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/core/outputs.h"
 #include "kernels/heads/sentence_head.h"
+#include "server/models/sentence/model_folder.h"
 #include "server/text/tokenizer.h"
 
 namespace attendant {
@@ -34,7 +34,7 @@ struct SentenceSettings {
 // "mean", "cls", "weightedmean", as sentence-transformers names it; empty for kNone.
 absl::string_view PoolingName(Pooling pooling);
 
-// Reads what sentence-transformers wrote beside the checkpoint in `directory`: modules.json names
+// Reads what sentence-transformers wrote beside the checkpoint in `folder`: modules.json names
 // the steps (Transformer, Pooling, then Dense, LayerNorm, Normalize and Dropout in any order), its
 // pooling step's config.json the pooling (either as pooling_mode or as pooling_mode_*),
 // sentence_bert_config.json (or its old names) max_seq_length and do_lower_case, else
@@ -43,11 +43,10 @@ absl::string_view PoolingName(Pooling pooling);
 // normalizing them again, and max_active_dims. Without modules.json sentence-transformers makes
 // each text a message of the tokenizer's chat template, if it has one; here it stays as it is, as
 // for transformers. Without these files the defaults hold: mean, not normalized,
-// max_sequence_tokens. The files of the encoder may lie in a folder of their own
-// (FindModelFolder). max_text_tokens is never above `max_sequence_tokens`. INVALID_ARGUMENT, naming
-// file and field, for a file that is not valid, contradicts itself or `hidden`; UNIMPLEMENTED for
-// other steps and poolings: their answers would be silently wrong.
-absl::StatusOr<SentenceSettings> ReadSentenceSettings(const std::string& directory, int64_t hidden,
+// max_sequence_tokens. max_text_tokens is never above `max_sequence_tokens`. INVALID_ARGUMENT,
+// naming file and field, for a file that is not valid, contradicts itself or `hidden`;
+// UNIMPLEMENTED for other steps and poolings: their answers would be silently wrong.
+absl::StatusOr<SentenceSettings> ReadSentenceSettings(const ModelFolder& folder, int64_t hidden,
                                                       int64_t max_sequence_tokens);
 
 }  // namespace attendant

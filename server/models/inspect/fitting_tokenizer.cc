@@ -11,17 +11,16 @@
 
 namespace attendant {
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFittingTokenizer(const std::string& directory,
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFittingTokenizer(const JsonFolder& folder,
                                                                 const EncoderConfig& config,
                                                                 const SentenceSettings& settings) {
-  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
-      LoadTokenizer(directory, settings.lowercases);
+  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = LoadTokenizer(folder, settings.lowercases);
   if (absl::IsNotFound(tokenizer.status())) return nullptr;
   if (!tokenizer.ok()) return tokenizer;
   if ((*tokenizer)->vocab() > config.vocab) {
-    return absl::InvalidArgumentError(absl::StrCat(directory, ": the tokenizer gives ids up to ",
-                                                   (*tokenizer)->vocab() - 1,
-                                                   ", config.json's vocab_size is ", config.vocab));
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder.path(), ": the tokenizer gives ids up to ", (*tokenizer)->vocab() - 1,
+                     ", config.json's vocab_size is ", config.vocab));
   }
   ATTENDANT_ASSIGN_OR_RETURN(
       const TokenizedText text,
@@ -31,7 +30,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFittingTokenizer(const std::strin
   const absl::Status fits = ValidateSequence(config, text.token_ids, positions, text.segment_ids);
   if (!fits.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(directory, ": the tokenizer does not fit config.json: ", fits.message()));
+        absl::StrCat(folder.path(), ": the tokenizer does not fit config.json: ", fits.message()));
   }
   return tokenizer;
 }

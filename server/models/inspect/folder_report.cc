@@ -17,6 +17,7 @@
 #include "kernels/core/status_macros.h"
 #include "kernels/core/threads/thread_team.h"
 #include "kernels/io/json_file.h"
+#include "kernels/io/json_folder.h"
 #include "server/models/inspect/fitting_tokenizer.h"
 #include "server/models/memory/estimate.h"
 #include "server/models/sentence/cross_encoder.h"
@@ -29,11 +30,10 @@
 namespace attendant {
 namespace {
 
-absl::Status InspectModule(const JsonNode& config, const std::string& directory,
-                           FolderReport& report) {
+absl::Status InspectModule(const JsonNode& config, const JsonFolder& folder, FolderReport& report) {
   report.is_module = true;
   ATTENDANT_RETURN_IF_ERROR(config.Read("type", report.architecture));
-  ATTENDANT_ASSIGN_OR_RETURN(const ModuleCheckpoint module, LoadAttentionModule(directory));
+  ATTENDANT_ASSIGN_OR_RETURN(const ModuleCheckpoint module, LoadAttentionModule(folder));
   report.layers = module.config.layers;
   report.heads = module.config.heads;
   report.hidden = module.config.hidden;
@@ -49,14 +49,13 @@ void FillDimensions(const EncoderConfig& config, FolderReport& report) {
   report.max_sequence_tokens = config.max_positions;
 }
 
-absl::Status FillMemory(const std::string& directory, FolderReport& report) {
+absl::Status FillMemory(const ModelFolder& folder, FolderReport& report) {
   constexpr SessionLimits kLimits{.max_batch_tokens = 1024, .max_batch_sequences = 256};
   const ThreadTeam one_thread(1);
   for (const DType dtype : {DType::kF32, DType::kBf16, DType::kInt8}) {
     ATTENDANT_ASSIGN_OR_RETURN(
         const MemoryEstimate estimate,
-        EstimateMemory(directory,
-                       {.dtype = dtype, .limits = kLimits, .replicas = {&one_thread, 1}}));
+        EstimateMemory(folder, {.dtype = dtype, .limits = kLimits, .replicas = {&one_thread, 1}}));
     report.memory.push_back({.dtype = std::string(DTypeName(dtype)),
                              .held_bytes = estimate.held(),
                              .peak_bytes = estimate.peak()});
@@ -124,12 +123,11 @@ absl::Status InspectEncoder(const JsonNode& json, const ModelFolder& folder, Fol
   ATTENDANT_ASSIGN_OR_RETURN(const EncoderConfig config, ReadEncoderConfig(folder.encoder));
   FillDimensions(config, report);
   ATTENDANT_ASSIGN_OR_RETURN(report.adapters, ReadAdapterNames(json));
-  ATTENDANT_RETURN_IF_ERROR(FillMemory(folder.root, report));
+  ATTENDANT_RETURN_IF_ERROR(FillMemory(folder, report));
   ATTENDANT_ASSIGN_OR_RETURN(Checkpoint checkpoint, LoadCheckpoint(folder.encoder));
   ATTENDANT_RETURN_IF_ERROR(ReadCrossEncoder(folder, checkpoint.classifier));
-  ATTENDANT_ASSIGN_OR_RETURN(
-      const SentenceSettings settings,
-      ReadSentenceSettings(folder.root, config.hidden, config.max_positions));
+  ATTENDANT_ASSIGN_OR_RETURN(const SentenceSettings settings,
+                             ReadSentenceSettings(folder, config.hidden, config.max_positions));
   FillSentence(settings, report);
   ATTENDANT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                              LoadFittingTokenizer(folder.encoder, config, settings));
@@ -141,7 +139,7 @@ absl::Status InspectEncoder(const JsonNode& json, const ModelFolder& folder, Fol
 
 absl::Status Inspect(const std::string& directory, FolderReport& report) {
   ATTENDANT_ASSIGN_OR_RETURN(const ModelFolder folder, FindModelFolder(directory));
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(folder.encoder + "/config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.encoder.Read("config.json"));
   ATTENDANT_RETURN_IF_ERROR(config.Read("model_type", report.model_type));
   ATTENDANT_ASSIGN_OR_RETURN(report.architecture, FirstArchitecture(config));
   if (config.Has("type") && !config.Has("model_type")) {

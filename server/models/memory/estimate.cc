@@ -17,6 +17,7 @@
 #include "kernels/core/status_macros.h"
 #include "kernels/heads/token_head.h"
 #include "kernels/io/json_file.h"
+#include "kernels/io/json_folder.h"
 #include "kernels/io/tensor_store.h"
 #include "server/models/sentence/model_folder.h"
 #include "server/models/sentence/splade_modules.h"
@@ -110,7 +111,7 @@ void AddVocabularyHead(const ModelFolder& folder, const EncoderConfig& config,
                        MemoryEstimate& estimate) {
   constexpr int64_t kReducedBytes = 16 << 20;  // as masked_lm_head.cc has them
   constexpr int64_t kThreadBytes = 1 << 20;
-  const absl::StatusOr<JsonNode> json = ReadJsonFile(folder.encoder + "/config.json");
+  const absl::StatusOr<JsonNode> json = folder.encoder.Read("config.json");
   const absl::StatusOr<std::optional<SpladeOptions>> splade = FindSplade(folder);
   if (!json.ok() || !splade.ok() || !splade->has_value()) return;
   const int64_t values = CountTiedValues(*json, config, store);
@@ -133,17 +134,17 @@ int64_t FileBytes(const std::string& path) {
 
 // What the tables of a folder's tokenizer take, for each byte of its file. Errors are left to the
 // load.
-int64_t TokenizerBytes(const std::string& directory) {
+int64_t TokenizerBytes(const JsonFolder& folder) {
   constexpr int64_t kBytesPerByte = 12;
   constexpr int64_t kConvertedBytes = 3;  // of tokenizer.json for each of a sentencepiece model
   constexpr int64_t kEsmBytes = 250;      // its tokens are a few letters, each found in texts
-  if (const int64_t vocabulary = FileBytes(directory + "/vocab.txt"); vocabulary > 0) {
-    const absl::StatusOr<TokenizerSettings> settings = ReadTokenizerSettings(directory);
+  if (const int64_t vocabulary = FileBytes(folder.path() + "/vocab.txt"); vocabulary > 0) {
+    const absl::StatusOr<TokenizerSettings> settings = ReadTokenizerSettings(folder);
     if (settings.ok() && settings->esm.has_value()) return kEsmBytes * vocabulary;
   }
-  int64_t bytes = FileBytes(directory + "/tokenizer.json");
+  int64_t bytes = FileBytes(folder.path() + "/tokenizer.json");
   for (size_t i = 0; bytes == 0 && i < std::size(kSentencePieceFiles); ++i) {
-    const std::string path = absl::StrCat(directory, "/", kSentencePieceFiles[i]);
+    const std::string path = absl::StrCat(folder.path(), "/", kSentencePieceFiles[i]);
     bytes = kConvertedBytes * FileBytes(path);
   }
   return kBytesPerByte * bytes;
@@ -152,8 +153,7 @@ int64_t TokenizerBytes(const std::string& directory) {
 // Of all tokenizers: queries may have one of their own.
 int64_t TokenizersBytes(const ModelFolder& folder) {
   const bool of_queries = folder.query.has_value() && folder.query->file.empty();
-  return TokenizerBytes(folder.encoder) +
-         (of_queries ? TokenizerBytes(folder.query->directory) : 0);
+  return TokenizerBytes(folder.encoder) + (of_queries ? TokenizerBytes(folder.query->folder) : 0);
 }
 
 // Modules of sentence-transformers, each in a folder of its own, keep their weights as f32. Those
@@ -161,10 +161,10 @@ int64_t TokenizersBytes(const ModelFolder& folder) {
 int64_t ModuleBytes(const ModelFolder& folder) {
   int64_t bytes = 0;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder.root, error), end; !error && entry != end;
-       entry.increment(error)) {
+  for (std::filesystem::directory_iterator entry(folder.root.path(), error), end;
+       !error && entry != end; entry.increment(error)) {
     std::error_code absent;
-    if (std::filesystem::equivalent(entry->path(), folder.encoder, absent)) continue;
+    if (std::filesystem::equivalent(entry->path(), folder.encoder.path(), absent)) continue;
     bytes += FileBytes((entry->path() / "model.safetensors").string());
   }
   return bytes;
@@ -172,11 +172,10 @@ int64_t ModuleBytes(const ModelFolder& folder) {
 
 }  // namespace
 
-absl::StatusOr<MemoryEstimate> EstimateMemory(const std::string& directory,
+absl::StatusOr<MemoryEstimate> EstimateMemory(const ModelFolder& folder,
                                               const EstimateOptions& options) {
-  ATTENDANT_ASSIGN_OR_RETURN(const ModelFolder folder, FindModelFolder(directory));
   ATTENDANT_ASSIGN_OR_RETURN(const std::unique_ptr<TensorStore> store,
-                             TensorStore::Open(folder.encoder));
+                             TensorStore::Open(folder.encoder.path()));
   const StoredBytes stored = Sum(*store, options.merges_adapter);
   MemoryEstimate estimate{
       .weight_bytes = PackedBytes(stored.values, options.dtype) + ModuleBytes(folder),

@@ -14,28 +14,23 @@
 #include "server/models/sentence/transformer_file.h"
 
 namespace attendant {
-namespace {
-
-bool IsThere(const std::string& path) {
-  std::error_code absent;
-  return std::filesystem::is_regular_file(path, absent);
-}
-
-}  // namespace
 
 absl::StatusOr<bool> WantsChatTemplate(const ModelFolder& folder) {
-  if (IsThere(folder.root + "/modules.json")) return false;
-  if (IsThere(folder.encoder + "/chat_template.jinja")) return true;
-  const absl::StatusOr<JsonNode> config = ReadJsonFile(folder.encoder + "/tokenizer_config.json");
-  if (absl::IsNotFound(config.status())) return false;
-  ATTENDANT_RETURN_IF_ERROR(config);
-  return config->Has("chat_template");
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> modules,
+                             folder.root.Find("modules.json"));
+  if (modules.has_value()) return false;
+  const std::string of_its_own = folder.encoder.path() + "/chat_template.jinja";
+  std::error_code absent;
+  if (std::filesystem::is_regular_file(of_its_own, absent)) return true;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
+                             folder.encoder.ReadOrEmpty("tokenizer_config.json"));
+  return config.Has("chat_template");
 }
 
 absl::StatusOr<bool> PairsAreMessages(const ModelFolder& folder) {
-  const absl::StatusOr<JsonNode> modules = ReadJsonFile(folder.root + "/modules.json");
-  if (absl::IsNotFound(modules.status())) return false;
-  ATTENDANT_RETURN_IF_ERROR(modules);
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> modules,
+                             folder.root.Find("modules.json"));
+  if (!modules.has_value()) return false;
   ATTENDANT_ASSIGN_OR_RETURN(const bool pairs, IsCrossEncoderChain(folder.root, *modules));
   if (!pairs) return false;
   ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> file,
@@ -46,7 +41,7 @@ absl::StatusOr<bool> PairsAreMessages(const ModelFolder& folder) {
   }
   ATTENDANT_ASSIGN_OR_RETURN(const bool words, IsLogitScoreChain(*modules));
   if (!words) return false;
-  return absl::UnimplementedError(absl::StrCat(folder.encoder,
+  return absl::UnimplementedError(absl::StrCat(folder.encoder.path(),
                                                "/sentence_bert_config.json: `modality_config` is "
                                                "not there, and the folder has a LogitScore"));
 }

@@ -15,9 +15,7 @@
 namespace attendant {
 namespace {
 
-std::string SettingsFile(const std::string& directory) {
-  return absl::StrCat(directory, "/config_sentence_transformers.json");
-}
+constexpr char kSettingsFile[] = "config_sentence_transformers.json";
 
 absl::Status CheckDefaultPrompt(const JsonNode& config) {
   std::string name, text;
@@ -33,37 +31,32 @@ absl::Status CheckDefaultPrompt(const JsonNode& config) {
 
 }  // namespace
 
-absl::StatusOr<bool> IsCrossEncoderChain(const std::string& directory, const JsonNode& modules) {
+absl::StatusOr<bool> IsCrossEncoderChain(const JsonFolder& root, const JsonNode& modules) {
   ATTENDANT_ASSIGN_OR_RETURN(const bool words, IsLogitScoreChain(modules));
   if (words) return true;
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
   ATTENDANT_ASSIGN_OR_RETURN(const bool transformer, IsModule(modules, 0, "Transformer"));
   if (!transformer || elements.size() != 1) return false;
-  const absl::StatusOr<JsonNode> config = ReadJsonFile(SettingsFile(directory));
-  if (absl::IsNotFound(config.status())) return false;
-  ATTENDANT_RETURN_IF_ERROR(config);
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, root.ReadOrEmpty(kSettingsFile));
   std::string type;
-  ATTENDANT_RETURN_IF_ERROR(config->Read("model_type", type));
+  ATTENDANT_RETURN_IF_ERROR(config.Read("model_type", type));
   return type == "CrossEncoder";
 }
 
 absl::Status ReadCrossEncoder(const ModelFolder& folder,
                               std::optional<SequenceClassifier>& classifier) {
-  const absl::StatusOr<JsonNode> modules = ReadJsonFile(folder.root + "/modules.json");
-  if (absl::IsNotFound(modules.status())) return absl::OkStatus();
-  ATTENDANT_RETURN_IF_ERROR(modules);
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> modules,
+                             folder.root.Find("modules.json"));
+  if (!modules.has_value()) return absl::OkStatus();
   ATTENDANT_ASSIGN_OR_RETURN(const bool found, IsCrossEncoderChain(folder.root, *modules));
   if (!found) return absl::OkStatus();
   if (!classifier.has_value()) {
     return absl::UnimplementedError(
-        absl::StrCat(folder.encoder,
+        absl::StrCat(folder.encoder.path(),
                      "/config.json: `architectures` is of no classifier that is "
                      "supported, and the folder is a cross-encoder's"));
   }
-  const absl::StatusOr<JsonNode> file = ReadJsonFile(SettingsFile(folder.root));
-  if (absl::IsNotFound(file.status())) return absl::OkStatus();
-  ATTENDANT_RETURN_IF_ERROR(file);
-  const JsonNode& config = *file;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.root.ReadOrEmpty(kSettingsFile));
   ATTENDANT_ASSIGN_OR_RETURN(const bool chats, PairsAreMessages(folder));
   if (!chats) ATTENDANT_RETURN_IF_ERROR(CheckDefaultPrompt(config));
   ATTENDANT_ASSIGN_OR_RETURN(const std::optional<ScoreActivation> scores,

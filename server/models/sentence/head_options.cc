@@ -25,27 +25,25 @@ std::optional<int32_t> FindId(const Tokenizer& tokenizer, absl::string_view toke
 }
 
 // A token of tokenizer_config.json: a string, or an object with `content`; empty: not there.
-absl::StatusOr<std::string> ReadToken(const std::string& directory, absl::string_view field) {
+absl::StatusOr<std::string> ReadToken(const JsonFolder& folder, absl::string_view field) {
   std::string token;
-  const absl::StatusOr<JsonNode> config = ReadJsonFile(directory + "/tokenizer_config.json");
-  if (absl::IsNotFound(config.status())) return token;
-  ATTENDANT_RETURN_IF_ERROR(config);
-  if (!config->Has(field)) return token;
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode node, config->Field(field));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.ReadOrEmpty("tokenizer_config.json"));
+  if (!config.Has(field)) return token;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode node, config.Field(field));
   ATTENDANT_RETURN_IF_ERROR(node.IsObject() ? node.Require("content", token) : node.Get(token));
   return token;
 }
 
 // The ids that have no weight in BGE-M3's sparse vectors, ascending: those of XLM-R where the
 // folder does not say.
-absl::StatusOr<std::vector<int32_t>> FindIgnored(const std::string& directory,
+absl::StatusOr<std::vector<int32_t>> FindIgnored(const JsonFolder& folder,
                                                  const Tokenizer* tokenizer) {
   constexpr std::pair<absl::string_view, absl::string_view> kTokens[] = {
       {"cls_token", "<s>"}, {"eos_token", "</s>"}, {"pad_token", "<pad>"}, {"unk_token", "<unk>"}};
   if (tokenizer == nullptr) return std::vector<int32_t>{0, 1, 2, 3};
   std::vector<int32_t> ids;
   for (const auto& [field, otherwise] : kTokens) {
-    ATTENDANT_ASSIGN_OR_RETURN(const std::string token, ReadToken(directory, field));
+    ATTENDANT_ASSIGN_OR_RETURN(const std::string token, ReadToken(folder, field));
     const std::optional<int32_t> id =
         FindId(*tokenizer, token.empty() ? otherwise : absl::string_view(token));
     if (id.has_value()) ids.push_back(*id);
@@ -66,10 +64,10 @@ std::vector<int32_t> FindIds(const Tokenizer& tokenizer, std::span<const std::st
   return ids;
 }
 
-absl::StatusOr<std::optional<int32_t>> FindMask(const std::string& directory,
+absl::StatusOr<std::optional<int32_t>> FindMask(const JsonFolder& folder,
                                                 const Tokenizer* tokenizer) {
   if (tokenizer == nullptr) return std::nullopt;
-  ATTENDANT_ASSIGN_OR_RETURN(const std::string token, ReadToken(directory, "mask_token"));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string token, ReadToken(folder, "mask_token"));
   if (!token.empty()) return FindId(*tokenizer, token);
   const std::optional<int32_t> id = FindId(*tokenizer, "[MASK]");
   return id.has_value() ? id : FindId(*tokenizer, "<mask>");

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/heads/head.h"
 #include "kernels/heads/token_head.h"
+#include "kernels/io/json_folder.h"
 #include "server/models/sentence/model_folder.h"
 #include "server/text/tokenizer.h"
 
@@ -26,7 +27,7 @@ std::vector<int32_t> FindIds(const Tokenizer& tokenizer, std::span<const std::st
 
 // The mask token of tokenizer_config.json, else [MASK] or <mask>; unset without a tokenizer and
 // where there is none. INVALID_ARGUMENT for a file that is not valid.
-absl::StatusOr<std::optional<int32_t>> FindMask(const std::string& directory,
+absl::StatusOr<std::optional<int32_t>> FindMask(const JsonFolder& folder,
                                                 const Tokenizer* tokenizer);
 
 // The tasks of a head with these options.

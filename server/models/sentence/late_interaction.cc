@@ -49,13 +49,11 @@ absl::Status ReadFields(const JsonNode& config, const FieldNames& names, LateInt
   return config.Read(names.attends, late.attends_to_expansion);
 }
 
-absl::Status ReadStanford(const std::string& directory, LateInteraction& late) {
-  const absl::StatusOr<JsonNode> config = ReadJsonFile(directory + "/artifact.metadata");
-  if (absl::IsNotFound(config.status())) return absl::OkStatus();
-  ATTENDANT_RETURN_IF_ERROR(config);
-  ATTENDANT_RETURN_IF_ERROR(ReadFields(*config, kStanford, late));
+absl::Status ReadStanford(const JsonFolder& folder, LateInteraction& late) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.ReadOrEmpty("artifact.metadata"));
+  ATTENDANT_RETURN_IF_ERROR(ReadFields(config, kStanford, late));
   bool skips_punctuation = true;
-  ATTENDANT_RETURN_IF_ERROR(config->Read("mask_punctuation", skips_punctuation));
+  ATTENDANT_RETURN_IF_ERROR(config.Read("mask_punctuation", skips_punctuation));
   if (!skips_punctuation) late.skipped.clear();
   return absl::OkStatus();
 }
@@ -71,15 +69,13 @@ absl::StatusOr<std::vector<std::string>> ReadWords(const JsonNode& config, const
   return words;
 }
 
-absl::Status ReadPyLate(const std::string& directory, LateInteraction& late) {
-  const absl::StatusOr<JsonNode> config =
-      ReadJsonFile(directory + "/config_sentence_transformers.json");
-  if (absl::IsNotFound(config.status())) return absl::OkStatus();
-  ATTENDANT_RETURN_IF_ERROR(config);
-  ATTENDANT_RETURN_IF_ERROR(ReadFields(*config, kPyLate, late));
-  ATTENDANT_RETURN_IF_ERROR(config->Read("do_query_expansion", late.expands_queries));
-  if (!config->Has("skiplist_words")) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(late.skipped, ReadWords(*config, "skiplist_words"));
+absl::Status ReadPyLate(const JsonFolder& folder, LateInteraction& late) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
+                             folder.ReadOrEmpty("config_sentence_transformers.json"));
+  ATTENDANT_RETURN_IF_ERROR(ReadFields(config, kPyLate, late));
+  ATTENDANT_RETURN_IF_ERROR(config.Read("do_query_expansion", late.expands_queries));
+  if (!config.Has("skiplist_words")) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(late.skipped, ReadWords(config, "skiplist_words"));
   return absl::OkStatus();
 }
 
@@ -115,16 +111,15 @@ absl::Status ReadMask(const JsonFolder& folder, LateInteraction& late) {
   return Unsupported(config, "keep_only_token_ids", "a list", "null");
 }
 
-absl::StatusOr<LateInteraction> ReadMultiVectorEncoder(const std::string& directory,
+absl::StatusOr<LateInteraction> ReadMultiVectorEncoder(const JsonFolder& folder,
                                                        const JsonFolder& mask_folder) {
   LateInteraction late{.query = {}, .document = {}, .expands_queries = false};
   ATTENDANT_RETURN_IF_ERROR(ReadMask(mask_folder, late));
-  const absl::StatusOr<JsonNode> config = ReadJsonFile(directory + "/sentence_bert_config.json");
-  if (absl::IsNotFound(config.status())) return late;
-  ATTENDANT_RETURN_IF_ERROR(config);
-  ATTENDANT_RETURN_IF_ERROR(config->Read("query_length", late.query.max_tokens));
-  ATTENDANT_RETURN_IF_ERROR(config->Read("document_length", late.document.max_tokens));
-  ATTENDANT_RETURN_IF_ERROR(ReadExpansion(*config, late));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
+                             folder.ReadOrEmpty("sentence_bert_config.json"));
+  ATTENDANT_RETURN_IF_ERROR(config.Read("query_length", late.query.max_tokens));
+  ATTENDANT_RETURN_IF_ERROR(config.Read("document_length", late.document.max_tokens));
+  ATTENDANT_RETURN_IF_ERROR(ReadExpansion(config, late));
   return late;
 }
 
@@ -158,62 +153,61 @@ absl::StatusOr<TextForm> FormOf(const LateInteraction::Side& side, const char* n
   return form;
 }
 
-absl::Status AddFiller(const LateInteraction& late, const std::string& directory,
+absl::Status AddFiller(const LateInteraction& late, const JsonFolder& folder,
                        const Tokenizer& tokenizer, int64_t max_tokens, TextForm& query) {
   if (!late.expands_queries) return absl::OkStatus();
   query.attends_to_filler = late.attends_to_expansion;
   query.filled_tokens =
       late.expanded_tokens > 0 ? std::min(late.expanded_tokens, max_tokens) : query.max_tokens;
   if (!late.filler.empty()) {
-    ATTENDANT_ASSIGN_OR_RETURN(query.filler, FindMarker(directory, late.filler, tokenizer));
+    ATTENDANT_ASSIGN_OR_RETURN(query.filler, FindMarker(folder.path(), late.filler, tokenizer));
     return absl::OkStatus();
   }
-  ATTENDANT_ASSIGN_OR_RETURN(query.filler, FindMask(directory, &tokenizer));
+  ATTENDANT_ASSIGN_OR_RETURN(query.filler, FindMask(folder, &tokenizer));
   if (query.filler.has_value()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(directory,
+      absl::StrCat(folder.path(),
                    ": queries of this ColBERT model are filled up with mask tokens, "
                    "and tokenizer.json has no mask token"));
 }
 
 }  // namespace
 
-absl::StatusOr<LateInteraction> ReadLateInteraction(const std::string& directory) {
-  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonFolder> mask_folder,
-                             FindMaskModule(directory));
-  if (mask_folder.has_value()) return ReadMultiVectorEncoder(directory, *mask_folder);
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
+absl::StatusOr<LateInteraction> ReadLateInteraction(const JsonFolder& folder) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonFolder> mask_folder, FindMaskModule(folder));
+  if (mask_folder.has_value()) return ReadMultiVectorEncoder(folder, *mask_folder);
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.Read("config.json"));
   ATTENDANT_ASSIGN_OR_RETURN(const std::string architecture, FirstArchitecture(config));
   LateInteraction late{.skipped = Punctuation()};
   if (architecture == "HF_ColBERT") {
     late.query.marker = "[unused0]";
     late.document.marker = "[unused1]";
   }
-  ATTENDANT_RETURN_IF_ERROR(ReadStanford(directory, late));
-  ATTENDANT_RETURN_IF_ERROR(ReadPyLate(directory, late));
+  ATTENDANT_RETURN_IF_ERROR(ReadStanford(folder, late));
+  ATTENDANT_RETURN_IF_ERROR(ReadPyLate(folder, late));
   return late;
 }
 
 absl::StatusOr<std::optional<LateInteraction>> FindLateInteraction(
-    const std::string& directory, std::span<const TokenHead> heads) {
+    const JsonFolder& folder, std::span<const TokenHead> heads) {
   const bool found = std::any_of(heads.begin(), heads.end(), [](const TokenHead& head) {
     return head.options.late_interaction;
   });
   if (!found) return std::nullopt;
-  return ReadLateInteraction(directory);
+  return ReadLateInteraction(folder);
 }
 
 std::vector<int32_t> FindSkipped(const LateInteraction& late, const Tokenizer& tokenizer) {
   return FindIds(tokenizer, late.skipped);
 }
 
-absl::Status AddTextForms(const LateInteraction& late, const std::string& directory,
+absl::Status AddTextForms(const LateInteraction& late, const JsonFolder& folder,
                           const Tokenizer& tokenizer, int64_t max_tokens, Prompts& prompts) {
   ATTENDANT_ASSIGN_OR_RETURN(TextForm query,
-                             FormOf(late.query, kQuery, directory, tokenizer, max_tokens));
-  ATTENDANT_ASSIGN_OR_RETURN(TextForm document,
-                             FormOf(late.document, kDocument, directory, tokenizer, max_tokens));
-  ATTENDANT_RETURN_IF_ERROR(AddFiller(late, directory, tokenizer, max_tokens, query));
+                             FormOf(late.query, kQuery, folder.path(), tokenizer, max_tokens));
+  ATTENDANT_ASSIGN_OR_RETURN(
+      TextForm document, FormOf(late.document, kDocument, folder.path(), tokenizer, max_tokens));
+  ATTENDANT_RETURN_IF_ERROR(AddFiller(late, folder, tokenizer, max_tokens, query));
   document.document = true;
   prompts.by_name[kQuery].form = query;
   prompts.by_name[kDocument].form = document;

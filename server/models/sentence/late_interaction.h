@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/core/encoder_config.h"
 #include "kernels/heads/token_head.h"
+#include "kernels/io/json_folder.h"
 #include "server/models/sentence/prompts.h"
 #include "server/text/tokenizer.h"
 
@@ -43,11 +44,11 @@ struct LateInteraction {
 // doc_token_id, query_maxlen, doc_maxlen, attend_to_mask_tokens, mask_punctuation). Without both,
 // PyLate's defaults hold: those above, and punctuation is skipped. INVALID_ARGUMENT, naming file
 // and field, for a file that is not valid; UNIMPLEMENTED for an option that is not computed.
-absl::StatusOr<LateInteraction> ReadLateInteraction(const std::string& directory);
+absl::StatusOr<LateInteraction> ReadLateInteraction(const JsonFolder& folder);
 
 // The same where one of `heads` is of ColBERT; else unset.
 absl::StatusOr<std::optional<LateInteraction>> FindLateInteraction(
-    const std::string& directory, std::span<const TokenHead> heads);
+    const JsonFolder& folder, std::span<const TokenHead> heads);
 
 // Their ids, ascending. Words that are no token are left out.
 std::vector<int32_t> FindSkipped(const LateInteraction& late, const Tokenizer& tokenizer);
@@ -56,7 +57,7 @@ std::vector<int32_t> FindSkipped(const LateInteraction& late, const Tokenizer& t
 // `document` becomes the default where there is none. Sequences have at most `max_tokens`.
 // INVALID_ARGUMENT for a marker, or a mask token that queries need, that is no token of the
 // tokenizer, and for a length without room for the special tokens.
-absl::Status AddTextForms(const LateInteraction& late, const std::string& directory,
+absl::Status AddTextForms(const LateInteraction& late, const JsonFolder& folder,
                           const Tokenizer& tokenizer, int64_t max_tokens, Prompts& prompts);
 
 // UNIMPLEMENTED where a layer's window may keep a mask token of a query from all tokens that it may

@@ -23,15 +23,12 @@ namespace {
 
 constexpr char kQueryRoute[] = "query", kDocumentRoute[] = "document";
 
-std::string JoinPath(const std::string& directory, const std::string& path) {
-  return path.empty() ? directory : absl::StrCat(directory, "/", path);
-}
-
 void FindTokenWeights(ModelFolder& folder) {
   for (const char* file : {"idf.json", "query_token_weights.txt"}) {
     std::error_code absent;
-    if (!std::filesystem::is_regular_file(JoinPath(folder.root, file), absent)) continue;
-    folder.query = QueryFolder{.directory = folder.root, .file = file};
+    if (!std::filesystem::is_regular_file(absl::StrCat(folder.root.path(), "/", file), absent))
+      continue;
+    folder.query = QueryFolder{.folder = folder.root, .file = file};
     return;
   }
 }
@@ -115,36 +112,35 @@ absl::Status CheckRoutes(const JsonNode& config) {
 
 // REQUIRES: `folder.encoder` is the folder of the Router.
 absl::Status ReadRouter(ModelFolder& folder) {
-  const std::string directory = folder.encoder;
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
-                             ReadJsonFile(directory + "/router_config.json"));
+  const JsonFolder router = folder.encoder;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, router.Read("router_config.json"));
   ATTENDANT_RETURN_IF_ERROR(CheckRoutes(config));
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> document,
                              ReadRoute(config, kDocumentRoute, kDocumentSteps));
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> query,
                              ReadRoute(config, kQueryRoute, kQuerySteps));
   ATTENDANT_ASSIGN_OR_RETURN(const bool queries, ReadDefaultRoute(config));
-  folder.encoder = JoinPath(directory, document[0]);
-  folder.splade = JoinPath(directory, document[1]);
-  folder.query = QueryFolder{.directory = JoinPath(directory, query[0]), .is_default = queries};
+  folder.encoder = router.At(document[0]);
+  folder.splade = router.At(document[1]);
+  folder.query = QueryFolder{.folder = router.At(query[0]), .is_default = queries};
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<ModelFolder> FindModelFolder(const std::string& directory) {
-  ModelFolder folder{.root = directory, .encoder = directory};
-  const absl::StatusOr<JsonNode> modules = ReadJsonFile(directory + "/modules.json");
-  if (absl::IsNotFound(modules.status())) {
+  const JsonFolder root(directory);
+  ModelFolder folder{.root = root, .encoder = root};
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> modules, root.Find("modules.json"));
+  if (!modules.has_value()) {
     FindTokenWeights(folder);
     return folder;
   }
-  ATTENDANT_RETURN_IF_ERROR(modules);
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules->Elements());
   ATTENDANT_ASSIGN_OR_RETURN(const bool router, IsModule(*modules, 0, "Router"));
   ATTENDANT_ASSIGN_OR_RETURN(const bool colbert, IsColbertChain(*modules));
   ATTENDANT_ASSIGN_OR_RETURN(const std::string path, FirstPath(elements));
-  folder.encoder = JoinPath(directory, path);
+  folder.encoder = root.At(path);
   if (colbert && !path.empty()) {
     return Unsupported(elements[0], "path", Quoted(path), "'', of a ColBERT model");
   }

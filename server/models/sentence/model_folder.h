@@ -5,21 +5,23 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "kernels/io/json_folder.h"
 
 namespace attendant {
 
 // Where an inference-free sparse model has the weights of the tokens of queries.
 struct QueryFolder {
-  std::string directory{};
+  JsonFolder folder;
   std::string file{};       // "idf.json", "query_token_weights.txt"; empty: a module of its own
   bool is_default = false;  // of texts without a prompt
 };
 
-// The folders of a model as sentence-transformers saves it.
+// The folders of a model as sentence-transformers saves it. All share what has been read of them:
+// who loads a model passes one ModelFolder through, and each of its JSON files is read once.
 struct ModelFolder {
-  std::string root{};     // modules.json, config_sentence_transformers.json, the other modules
-  std::string encoder{};  // config.json, weights, tokenizer, sentence_bert_config.json
-  std::string splade{};   // SpladePooling behind a Router; empty: as modules.json says
+  JsonFolder root;     // modules.json, config_sentence_transformers.json, the other modules
+  JsonFolder encoder;  // config.json, weights, tokenizer, sentence_bert_config.json
+  std::optional<JsonFolder> splade{};  // SpladePooling behind a Router; unset: as modules.json says
   std::optional<QueryFolder> query{};
 };
 

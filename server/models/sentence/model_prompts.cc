@@ -3,6 +3,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/core/status_macros.h"
+#include "kernels/io/json_folder.h"
 #include "server/models/sentence/read_pair_forms.h"
 
 namespace attendant {
@@ -10,10 +11,10 @@ namespace {
 
 absl::Status AddForms(const PromptContext& model, Prompts& prompts) {
   if (!model.late.has_value()) return absl::OkStatus();
-  const std::string& root = model.folder.root;
+  const JsonFolder& root = model.folder.root;
   ATTENDANT_RETURN_IF_ERROR(
       AddTextForms(*model.late, root, model.tokenizer, model.max_sequence_tokens, prompts));
-  return CheckExpansion(model.config, root, model.tokenizer, prompts);
+  return CheckExpansion(model.config, root.path(), model.tokenizer, prompts);
 }
 
 }  // namespace
@@ -25,7 +26,7 @@ absl::StatusOr<ModelPrompts> ReadModelPrompts(const PromptContext& model,
   ATTENDANT_ASSIGN_OR_RETURN(read.prompts, ReadPrompts(folder.root, adapter));
   ATTENDANT_RETURN_IF_ERROR(AddForms(model, read.prompts));
   if (folder.query.has_value() && model.makes_sparse) {
-    ATTENDANT_ASSIGN_OR_RETURN(read.lookup, ReadSparseLookup(*folder.query, folder.encoder,
+    ATTENDANT_ASSIGN_OR_RETURN(read.lookup, ReadSparseLookup(*folder.query, folder.encoder.path(),
                                                              model.tokenizer, model.config.vocab));
     AddLookup(*folder.query, read.prompts);
   }

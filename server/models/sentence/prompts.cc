@@ -37,26 +37,24 @@ absl::Status ReadTexts(const JsonNode& config, Prompts& prompts) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Prompts> ReadSavedPrompts(const std::string& directory) {
+absl::StatusOr<Prompts> ReadSavedPrompts(const JsonFolder& folder) {
   Prompts prompts;
-  const absl::StatusOr<JsonNode> config =
-      ReadJsonFile(directory + "/config_sentence_transformers.json");
-  if (absl::IsNotFound(config.status())) return prompts;
-  if (!config.ok()) return config.status();
-  ATTENDANT_RETURN_IF_ERROR(ReadTexts(*config, prompts));
-  ATTENDANT_RETURN_IF_ERROR(config->Read("default_prompt_name", prompts.default_name));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
+                             folder.ReadOrEmpty("config_sentence_transformers.json"));
+  ATTENDANT_RETURN_IF_ERROR(ReadTexts(config, prompts));
+  ATTENDANT_RETURN_IF_ERROR(config.Read("default_prompt_name", prompts.default_name));
   if (prompts.default_name.empty() || prompts.by_name.contains(prompts.default_name)) {
     return prompts;
   }
-  return absl::InvalidArgumentError(absl::StrCat(config->where(), ": `default_prompt_name` is ",
+  return absl::InvalidArgumentError(absl::StrCat(config.where(), ": `default_prompt_name` is ",
                                                  Quote(prompts.default_name),
                                                  ", which is none of `prompts`"));
 }
 
-absl::Status AddInstruction(const std::string& directory, const std::string& adapter,
+absl::Status AddInstruction(const JsonFolder& folder, const std::string& adapter,
                             Prompts& prompts) {
   if (!prompts.by_name.contains(adapter)) {
-    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
+    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.Read("config.json"));
     if (!config.Has("task_instructions")) return absl::OkStatus();
     ATTENDANT_ASSIGN_OR_RETURN(const JsonNode texts, config.Field("task_instructions"));
     ATTENDANT_RETURN_IF_ERROR(ReadPrompt(texts, adapter, prompts));
@@ -89,10 +87,10 @@ absl::StatusOr<const Prompt*> Prompts::Find(const std::optional<std::string>& na
                    names.empty() ? "no prompts" : absl::StrCat("the prompts ", names)));
 }
 
-absl::StatusOr<Prompts> ReadPrompts(const std::string& directory, const std::string& adapter) {
-  ATTENDANT_ASSIGN_OR_RETURN(Prompts prompts, ReadSavedPrompts(directory));
+absl::StatusOr<Prompts> ReadPrompts(const JsonFolder& folder, const std::string& adapter) {
+  ATTENDANT_ASSIGN_OR_RETURN(Prompts prompts, ReadSavedPrompts(folder));
   if (adapter.empty()) return prompts;
-  ATTENDANT_RETURN_IF_ERROR(AddInstruction(directory, adapter, prompts));
+  ATTENDANT_RETURN_IF_ERROR(AddInstruction(folder, adapter, prompts));
   return prompts;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "kernels/io/json_folder.h"
 #include "server/models/sentence/pair_form.h"
 #include "server/text/tokenizer.h"
 
@@ -49,12 +50,12 @@ struct Prompts {
 // A prompt beyond this is refused: it is tokenized again with each text.
 inline constexpr int64_t kMaxPromptBytes = 16 << 10;
 
-// Reads `prompts` and `default_prompt_name` of config_sentence_transformers.json in `directory`;
+// Reads `prompts` and `default_prompt_name` of config_sentence_transformers.json in `folder`;
 // no prompts without that file. A model with an adapter has that adapter's prompt by default: the
 // one of its name, else the text that `task_instructions` of config.json has for it.
 // INVALID_ARGUMENT, naming the field, for a file that is not valid, a default that is no prompt and
 // a prompt over kMaxPromptBytes.
-absl::StatusOr<Prompts> ReadPrompts(const std::string& directory, const std::string& adapter = "");
+absl::StatusOr<Prompts> ReadPrompts(const JsonFolder& folder, const std::string& adapter = "");
 
 // Fills in the prompts' tokens. Errors are the tokenizer's, with the prompt's name.
 absl::Status CountTokens(const Tokenizer& tokenizer, int64_t max_tokens, Prompts& prompts);

@@ -129,7 +129,7 @@ absl::StatusOr<TemplateText> ReadInConfig(const JsonNode& config) {
 }
 
 absl::StatusOr<TemplateText> ReadTemplate(const ModelFolder& folder, const JsonNode& config) {
-  const std::string path = folder.encoder + "/chat_template.jinja";
+  const std::string path = folder.encoder.path() + "/chat_template.jinja";
   absl::StatusOr<std::string> text = ReadTextFile(path, kMaxTemplateBytes);
   if (absl::IsNotFound(text.status())) return ReadInConfig(config);
   ATTENDANT_RETURN_IF_ERROR(text);
@@ -217,8 +217,7 @@ absl::Status AddPairForms(const ModelFolder& folder, const Tokenizer& tokenizer,
   ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> file,
                              ReadTransformerFile(folder.encoder));
   if (file.has_value()) ATTENDANT_RETURN_IF_ERROR(ReadArguments(*file, settings));
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
-                             ReadJsonFile(folder.encoder + "/tokenizer_config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.encoder.Read("tokenizer_config.json"));
   ATTENDANT_RETURN_IF_ERROR(ReadSpecialTokens(config, settings));
   ATTENDANT_ASSIGN_OR_RETURN(const TemplateText source, ReadTemplate(folder, config));
   const absl::StatusOr<ChatTemplate> chat = ChatTemplate::Parse(source.text);

@@ -106,46 +106,45 @@ absl::Status ReadTensorWeights(const std::string& directory, int64_t vocab,
 }
 
 // Read as a double: "no limit" is often written as 1e30.
-absl::StatusOr<int64_t> ReadQueryTokens(const std::string& directory) {
+absl::StatusOr<int64_t> ReadQueryTokens(const JsonFolder& folder) {
   double tokens = std::numeric_limits<int32_t>::max();
   const double most = tokens;
-  const absl::StatusOr<JsonNode> config = ReadJsonFile(directory + "/tokenizer_config.json");
-  if (absl::IsNotFound(config.status())) return static_cast<int64_t>(most);
-  ATTENDANT_RETURN_IF_ERROR(config);
-  ATTENDANT_RETURN_IF_ERROR(config->Read("model_max_length", tokens));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.ReadOrEmpty("tokenizer_config.json"));
+  ATTENDANT_RETURN_IF_ERROR(config.Read("model_max_length", tokens));
   if (!(tokens >= 1)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(config->where(), ": model_max_length is ", tokens, ", it must be at least 1"));
+        absl::StrCat(config.where(), ": model_max_length is ", tokens, ", it must be at least 1"));
   }
   return static_cast<int64_t>(std::min(tokens, most));
 }
 
 // Null: it is the encoder's.
-absl::StatusOr<std::unique_ptr<Tokenizer>> ReadOwnTokenizer(const std::string& directory,
+absl::StatusOr<std::unique_ptr<Tokenizer>> ReadOwnTokenizer(const JsonFolder& folder,
                                                             const std::string& encoder_directory) {
   const std::string name = "/tokenizer.json";
-  const absl::StatusOr<std::string> own = ReadTextFile(directory + name, kMaxTokenizerFileBytes);
+  const absl::StatusOr<std::string> own =
+      ReadTextFile(folder.path() + name, kMaxTokenizerFileBytes);
   if (own.ok()) {
     const absl::StatusOr<std::string> encoders =
         ReadTextFile(encoder_directory + name, kMaxTokenizerFileBytes);
     if (encoders.ok() && *own == *encoders) return nullptr;
   }
-  return LoadTokenizer(directory);
+  return LoadTokenizer(folder);
 }
 
-absl::Status ReadLookupModule(const std::string& directory, const std::string& encoder_directory,
+absl::Status ReadLookupModule(const JsonFolder& folder, const std::string& encoder_directory,
                               int64_t vocab, SparseLookup& lookup) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.Read("config.json"));
   if (config.Has("path")) return Unsupported(config, "path", "there", "model.safetensors alone");
-  ATTENDANT_RETURN_IF_ERROR(ReadTensorWeights(directory, vocab, lookup.weights));
-  ATTENDANT_ASSIGN_OR_RETURN(lookup.tokenizer, ReadOwnTokenizer(directory, encoder_directory));
+  ATTENDANT_RETURN_IF_ERROR(ReadTensorWeights(folder.path(), vocab, lookup.weights));
+  ATTENDANT_ASSIGN_OR_RETURN(lookup.tokenizer, ReadOwnTokenizer(folder, encoder_directory));
   return absl::OkStatus();
 }
 
 absl::Status ReadLookupFile(const QueryFolder& query, const Tokenizer& tokenizer,
                             SparseLookup& lookup) {
   WeightTable table(tokenizer, lookup.weights);
-  const std::string path = absl::StrCat(query.directory, "/", query.file);
+  const std::string path = absl::StrCat(query.folder.path(), "/", query.file);
   return query.file == "idf.json" ? ReadJsonWeights(path, table) : ReadTextWeights(path, table);
 }
 
@@ -176,14 +175,14 @@ absl::StatusOr<SparseLookup> ReadSparseLookup(const QueryFolder& query,
                                               const Tokenizer& tokenizer, int64_t vocab) {
   SparseLookup lookup;
   if (query.file.empty()) {
-    ATTENDANT_RETURN_IF_ERROR(ReadLookupModule(query.directory, encoder_directory, vocab, lookup));
+    ATTENDANT_RETURN_IF_ERROR(ReadLookupModule(query.folder, encoder_directory, vocab, lookup));
   } else {
     ATTENDANT_RETURN_IF_ERROR(ReadLookupFile(query, tokenizer, lookup));
   }
-  ATTENDANT_ASSIGN_OR_RETURN(lookup.max_tokens, ReadQueryTokens(query.directory));
+  ATTENDANT_ASSIGN_OR_RETURN(lookup.max_tokens, ReadQueryTokens(query.folder));
   const Tokenizer& own = lookup.tokenizer == nullptr ? tokenizer : *lookup.tokenizer;
   if (own.vocab() <= static_cast<int64_t>(lookup.weights.size())) return lookup;
-  return absl::InvalidArgumentError(absl::StrCat(query.directory, ": there are ",
+  return absl::InvalidArgumentError(absl::StrCat(query.folder.path(), ": there are ",
                                                  lookup.weights.size(), " weights for the ",
                                                  own.vocab(), " ids of the tokenizer"));
 }

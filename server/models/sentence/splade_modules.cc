@@ -16,16 +16,16 @@ namespace attendant {
 namespace {
 
 // The folder of the module behind the Transformer.
-absl::StatusOr<std::string> FindPooling(const std::string& directory, const JsonNode& modules) {
+absl::StatusOr<JsonFolder> FindPooling(const JsonFolder& root, const JsonNode& modules) {
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
   std::string path;
   ATTENDANT_RETURN_IF_ERROR(elements[1].Require("path", path));
   ATTENDANT_RETURN_IF_ERROR(CheckModulePath(elements[1], path));
-  return absl::StrCat(directory, "/", path);
+  return root.At(path);
 }
 
-absl::StatusOr<SpladeOptions> ReadSplade(const std::string& directory) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
+absl::StatusOr<SpladeOptions> ReadSplade(const JsonFolder& folder) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.Read("config.json"));
   std::string pooling = "max", activation = "relu";
   ATTENDANT_RETURN_IF_ERROR(config.Read("pooling_strategy", pooling));
   if (pooling != "max" && pooling != "sum") {
@@ -41,16 +41,16 @@ absl::StatusOr<SpladeOptions> ReadSplade(const std::string& directory) {
 }  // namespace
 
 absl::StatusOr<std::optional<SpladeOptions>> FindSplade(const ModelFolder& folder) {
-  std::string pooling = folder.splade;
-  if (pooling.empty()) {
-    const absl::StatusOr<JsonNode> modules = ReadJsonFile(folder.root + "/modules.json");
-    if (absl::IsNotFound(modules.status())) return SpladeOptions{};
-    ATTENDANT_RETURN_IF_ERROR(modules);
+  std::optional<JsonFolder> pooling = folder.splade;
+  if (!pooling.has_value()) {
+    ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> modules,
+                               folder.root.Find("modules.json"));
+    if (!modules.has_value()) return SpladeOptions{};
     ATTENDANT_ASSIGN_OR_RETURN(const bool sparse, IsSparseChain(*modules));
     if (!sparse) return std::nullopt;
     ATTENDANT_ASSIGN_OR_RETURN(pooling, FindPooling(folder.root, *modules));
   }
-  ATTENDANT_ASSIGN_OR_RETURN(const SpladeOptions splade, ReadSplade(pooling));
+  ATTENDANT_ASSIGN_OR_RETURN(const SpladeOptions splade, ReadSplade(*pooling));
   return splade;
 }
 

@@ -112,13 +112,11 @@ absl::Status CheckLengths(const JsonNode& config, int64_t max_text_tokens) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<JsonNode>> ReadTransformerFile(const std::string& directory) {
+absl::StatusOr<std::optional<JsonNode>> ReadTransformerFile(const JsonFolder& folder) {
   for (const char* file : kFiles) {
-    absl::StatusOr<JsonNode> config = ReadJsonFile(absl::StrCat(directory, "/", file));
-    if (absl::IsNotFound(config.status())) continue;
-    ATTENDANT_RETURN_IF_ERROR(config);
-    ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> fields, config->FieldNames());
-    if (!fields.empty()) return std::optional(*std::move(config));
+    ATTENDANT_ASSIGN_OR_RETURN(JsonNode config, folder.ReadOrEmpty(file));
+    ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> fields, config.FieldNames());
+    if (!fields.empty()) return std::optional(std::move(config));
   }
   return std::nullopt;
 }

@@ -3,20 +3,20 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/io/json_file.h"
+#include "kernels/io/json_folder.h"
 #include "server/models/sentence/model_folder.h"
 
 namespace attendant {
 
-// The settings that sentence-transformers has for its Transformer in `directory`:
+// The settings that sentence-transformers has for its Transformer in `folder`:
 // sentence_bert_config.json, else the first of the names that old versions gave it by family
 // (sentence_roberta_config.json and others); unset where none is there, or has a field.
 // INVALID_ARGUMENT for a file that is not valid.
-absl::StatusOr<std::optional<JsonNode>> ReadTransformerFile(const std::string& directory);
+absl::StatusOr<std::optional<JsonNode>> ReadTransformerFile(const JsonFolder& folder);
 
 // OK where that file of `folder` asks for nothing that would change an answer and is not computed:
 // arguments for the config, the tokenizer or its calls, another output of the model, texts as

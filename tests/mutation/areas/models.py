@@ -45,7 +45,7 @@ MUTANTS = {
         ("root, model.tokenizer, «model.max_sequence_tokens», prompts", "model.max_text_tokens"),
     ],
     "server/models/sentence/transformer_file.cc": [
-        ("if («!fields.empty()») return std::optional(*std::move(config));", "true"),
+        ("if («!fields.empty()») return std::optional(std::move(config));", "true"),
         ('task == "feature-extraction" ? "last_hidden_state" : "logits"', '"last_hidden_state"'),
         ("if («length == max_text_tokens») continue;", "length >= max_text_tokens"),
     ],
@@ -143,7 +143,7 @@ MUTANTS = {
         ("stored.converted_bytes + TokenizersBytes(folder) + kLibraryBytes", "stored.converted_bytes + kLibraryBytes"),
         ("PackedBytes(stored.values, options.dtype) + ModuleBytes(folder)", "PackedBytes(stored.values, options.dtype)"),
         ("kConvertedBytes * FileBytes(path)", "FileBytes(path)"),
-        ("(of_queries ? «TokenizerBytes(folder.query->directory)» : 0)", "0"),
+        ("(of_queries ? «TokenizerBytes(folder.query->folder)» : 0)", "0"),
         ("«settings->esm.has_value()») return kEsmBytes", "true"),
     ],
     "server/models/model_observer.cc": [

@@ -6,8 +6,11 @@
 
 #include <filesystem>
 #include <map>
+#include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "server/models/sentence/model_folder.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {
@@ -36,13 +39,18 @@ Files Chain(const std::string& type, const std::string& config = {}) {
   return files;
 }
 
+absl::StatusOr<SentenceSettings> ReadFolder(const std::string& directory) {
+  const absl::StatusOr<ModelFolder> folder = FindModelFolder(directory);
+  return folder.ok() ? ReadSentenceSettings(*folder, 384, 512) : folder.status();
+}
+
 absl::StatusOr<SentenceSettings> Read(const Files& files) {
   TempDirectory directory;
   for (const char* folder : {"1_Pooling", "2_Next"}) {
     std::filesystem::create_directory(directory / folder);
   }
   for (const auto& [name, text] : files) WriteFile(directory / name, text);
-  return ReadSentenceSettings(directory.path(), 384, 512);
+  return ReadFolder(directory.path());
 }
 
 TEST(SentenceSettingsTest, DefaultsWithoutFiles) {
@@ -305,7 +313,7 @@ TEST(SentenceSettingsTest, TheEncodersFilesMayLieInAFolder) {
                                             {"type": "sentence_transformers.Pooling", "path": "1_Pooling"}])");
   WriteFile(directory / kPooling, R"({"pooling_mode": "cls"})");
   WriteFile(directory / "0_Transformer/sentence_bert_config.json", R"({"max_seq_length": 99})");
-  const auto settings = ReadSentenceSettings(directory.path(), 384, 512);
+  const auto settings = ReadFolder(directory.path());
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_EQ(settings->max_text_tokens, 99);
   EXPECT_THAT(settings->poolings, ElementsAre(Pooling::kCls));

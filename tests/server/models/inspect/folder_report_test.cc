@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/models/inspect/fitting_tokenizer.h"
+#include "server/models/sentence/model_folder.h"
+#include "server/models/sentence_settings.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"
 
@@ -126,7 +128,7 @@ TEST(FittingTokenizerTest, LowercasesAsTheSettingsSay) {
   for (const bool lowercases : {false, true}) {
     WriteFile(directory / "sentence_bert_config.json",
               absl::StrCat("{\"do_lower_case\": ", lowercases ? "true" : "false", "}"));
-    const auto settings = ReadSentenceSettings(directory.path(), 16, 64);
+    const auto settings = ReadSentenceSettings(*FindModelFolder(directory.path()), 16, 64);
     ASSERT_TRUE(settings.ok()) << settings.status();
     const auto tokenizer = LoadFittingTokenizer(directory.path(), kTinyConfig, *settings);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();

@@ -44,6 +44,12 @@ constexpr EncoderConfig kConfig{.layers = 4,
                                 .layer_norm_epsilon = 1e-12f,
                                 .activation = Activation::kGeluErf};
 
+absl::StatusOr<MemoryEstimate> Estimate(const std::string& directory,
+                                        const EstimateOptions& options) {
+  const absl::StatusOr<ModelFolder> folder = FindModelFolder(directory);
+  return folder.ok() ? EstimateMemory(*folder, options) : folder.status();
+}
+
 // Memory of this process that is not a file's.
 int64_t AnonymousBytes() {
   std::ifstream file("/proc/self/status");
@@ -78,10 +84,10 @@ TEST_P(EstimateTest, IsNearWhatTheProcessGrowsBy) {
   TempDirectory directory;
   WriteCheckpoint(directory.path(), kConfig, 1);
   const ModelOptions options = MakeOptions(GetParam(), {2, 1});
-  const auto estimate = EstimateMemory(
-      directory.path(), {.dtype = GetParam(),
-                         .limits = {.max_batch_tokens = 1024, .max_batch_sequences = 256},
-                         .replicas = options.replicas});
+  const auto estimate =
+      Estimate(directory.path(), {.dtype = GetParam(),
+                                  .limits = {.max_batch_tokens = 1024, .max_batch_sequences = 256},
+                                  .replicas = options.replicas});
   ASSERT_TRUE(estimate.ok()) << estimate.status();
   ServerMetrics metrics("test");
   TaskPool completions(1, "completion");
@@ -140,8 +146,8 @@ TEST(MemoryCheckTest, WeightsAreCopiedForAnAdapterOnly) {
   const std::string folder = "tests/golden/adapters/jina_v3";
   EstimateOptions adapted;
   adapted.merges_adapter = true;
-  const auto plain = EstimateMemory(folder, {});
-  const auto merged = EstimateMemory(folder, adapted);
+  const auto plain = Estimate(folder, {});
+  const auto merged = Estimate(folder, adapted);
   ASSERT_TRUE(plain.ok() && merged.ok()) << plain.status() << merged.status();
   EXPECT_EQ(merged->load_bytes - plain->load_bytes, kAdaptedValues * int64_t{sizeof(float)});
   EXPECT_EQ(merged->weight_bytes, plain->weight_bytes);
@@ -187,7 +193,7 @@ TEST_P(TablesTest, CountAsTheBackEndMakesThem) {
   TempDirectory directory;
   WriteChanged(GetParam(), directory.path());
   if (HasFatalFailure()) return;
-  const auto estimate = EstimateMemory(directory.path(), {});
+  const auto estimate = Estimate(directory.path(), {});
   ASSERT_TRUE(estimate.ok()) << estimate.status();
   auto checkpoint = LoadCheckpoint(directory.path());
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
@@ -221,8 +227,8 @@ TEST(MemoryCheckTest, WeightsInAnotherOrderCountTwice) {
   TempDirectory of_known, of_unknown;
   WriteChanged({"tiny_neobert", {}}, of_known.path());
   WriteChanged({"tiny_neobert", {{"model.NeoBERT\"", "model.Other\""}}}, of_unknown.path());
-  const auto known = EstimateMemory(of_known.path(), {});
-  const auto unknown = EstimateMemory(of_unknown.path(), {});
+  const auto known = Estimate(of_known.path(), {});
+  const auto unknown = Estimate(of_unknown.path(), {});
   ASSERT_TRUE(known.ok() && unknown.ok()) << known.status() << unknown.status();
   EXPECT_EQ(known->load_bytes - unknown->load_bytes, 2 * 3 * 32 * 32 * 4);
 }
@@ -241,8 +247,7 @@ SessionMemory MemoryWithExperts(const std::string& experts_per_token) {
       directory.path());
   const SessionLimits limits{.max_batch_tokens = 65536, .max_batch_sequences = 8};
   const ThreadTeam team(1);
-  const auto estimate =
-      EstimateMemory(directory.path(), {.limits = limits, .replicas = {&team, 1}});
+  const auto estimate = Estimate(directory.path(), {.limits = limits, .replicas = {&team, 1}});
   auto checkpoint = LoadCheckpoint(directory.path());
   const auto encoder =
       (*backend)->Prepare(checkpoint->config, std::move(checkpoint->weights), DType::kF32);
@@ -285,9 +290,9 @@ TEST(MemoryCheckTest, TheHeadOfAMaskedLanguageModelCounts) {
   config.layers = 1;
   WriteMaskedLanguageModel(directory.path(), config);
   const ModelOptions options = MakeOptions(DType::kF32, {1});
-  const auto estimate = EstimateMemory(
-      directory.path(), {.limits = {.max_batch_tokens = 1024, .max_batch_sequences = 256},
-                         .replicas = options.replicas});
+  const auto estimate =
+      Estimate(directory.path(), {.limits = {.max_batch_tokens = 1024, .max_batch_sequences = 256},
+                                  .replicas = options.replicas});
   ASSERT_TRUE(estimate.ok()) << estimate.status();
   ServerMetrics metrics("test");
   TaskPool completions(1, "completion");
@@ -307,7 +312,7 @@ TEST(MemoryCheckTest, TokenizersCountByTheirFiles) {
   TempDirectory directory;
   WriteCheckpoint(directory.path(), kTinyConfig, 1);
   const auto load_bytes = [&directory] {
-    const auto estimate = EstimateMemory(directory.path(), {});
+    const auto estimate = Estimate(directory.path(), {});
     EXPECT_TRUE(estimate.ok()) << estimate.status();
     return estimate.ok() ? estimate->load_bytes : 0;
   };
@@ -324,11 +329,11 @@ TEST(MemoryCheckTest, TokenizersCountByTheirFiles) {
 TEST(MemoryCheckTest, AVocabularyCountsWhereItIsTheTokenizer) {
   TempDirectory directory;
   WriteCheckpoint(directory.path(), kTinyConfig, 1);
-  const auto without = EstimateMemory(directory.path(), {});
+  const auto without = Estimate(directory.path(), {});
   WriteBytes(directory / "vocab.txt", 1000);
-  const auto of_bert = EstimateMemory(directory.path(), {});
+  const auto of_bert = Estimate(directory.path(), {});
   WriteFile(directory / "tokenizer_config.json", R"({"tokenizer_class": "EsmTokenizer"})");
-  const auto of_esm = EstimateMemory(directory.path(), {});
+  const auto of_esm = Estimate(directory.path(), {});
   ASSERT_TRUE(without.ok() && of_bert.ok() && of_esm.ok()) << of_esm.status();
   EXPECT_EQ(of_bert->load_bytes, without->load_bytes);
   EXPECT_EQ(of_esm->load_bytes - without->load_bytes, 250 * 1000);
@@ -337,39 +342,39 @@ TEST(MemoryCheckTest, AVocabularyCountsWhereItIsTheTokenizer) {
 TEST(MemoryCheckTest, ModulesCountByTheirFiles) {
   TempDirectory directory;
   WriteCheckpoint(directory.path(), kTinyConfig, 1);
-  const auto without = EstimateMemory(directory.path(), {});
+  const auto without = Estimate(directory.path(), {});
   std::filesystem::create_directory(directory / "2_Dense");
   WriteBytes(directory / "2_Dense/model.safetensors", 1000);
-  const auto with = EstimateMemory(directory.path(), {});
+  const auto with = Estimate(directory.path(), {});
   ASSERT_TRUE(without.ok() && with.ok()) << without.status() << with.status();
   EXPECT_EQ(with->weight_bytes - without->weight_bytes, 1000);
 }
 
 TEST(MemoryCheckTest, TheTokenizerOfQueriesCounts) {
   const std::string folder = "tests/golden/routed/routed";
-  const auto both = EstimateMemory(folder, {});
+  const auto both = Estimate(folder, {});
   const auto found = FindModelFolder(folder);
   ASSERT_TRUE(both.ok() && found.ok()) << both.status() << found.status();
   ASSERT_TRUE(found->query.has_value());
-  const auto documents = EstimateMemory(found->encoder, {});
+  const auto documents = Estimate(found->encoder.path(), {});
   ASSERT_TRUE(documents.ok()) << documents.status();
-  const auto bytes = std::filesystem::file_size(found->query->directory + "/tokenizer.json");
+  const auto bytes = std::filesystem::file_size(found->query->folder.path() + "/tokenizer.json");
   EXPECT_EQ(both->load_bytes - documents->load_bytes, 12 * static_cast<int64_t>(bytes));
 }
 
 TEST(MemoryCheckTest, ACheckpointThatCannotBeReadHasNoEstimate) {
   TempDirectory directory;
-  EXPECT_TRUE(absl::IsNotFound(EstimateMemory(directory.path(), {}).status()));
+  EXPECT_TRUE(absl::IsNotFound(Estimate(directory.path(), {}).status()));
 }
 
 TEST(EstimateTest, AFolderThatCannotBeListedToItsEndStillHasOne) {
   const TempDirectory directory;
   WriteTinyModel(directory / "tiny");
-  const absl::StatusOr<MemoryEstimate> whole = EstimateMemory(directory / "tiny", {});
+  const absl::StatusOr<MemoryEstimate> whole = Estimate(directory / "tiny", {});
   ASSERT_TRUE(whole.ok()) << whole.status();
   for (const int entries : {0, 1}) {
     const FailingListing broken(directory / "tiny", entries);
-    const absl::StatusOr<MemoryEstimate> estimate = EstimateMemory(directory / "tiny", {});
+    const absl::StatusOr<MemoryEstimate> estimate = Estimate(directory / "tiny", {});
     ASSERT_TRUE(estimate.ok()) << estimate.status();
     EXPECT_EQ(estimate->weight_bytes, whole->weight_bytes);
   }

@@ -84,8 +84,10 @@ TEST(CrossEncoderTest, OtherFoldersKeepTheirActivation) {
   const TempDirectory other;
   WriteFolder(other, absl::StrCat(", \"activation_fn\": ", kTanh), "SentenceTransformer");
   EXPECT_EQ(*ReadScores(other), ScoreActivation::kSoftmax);
-  EXPECT_THAT(std::string(ReadSentenceSettings(other.path(), 384, 512).status().message()),
-              HasSubstr("no Pooling step"));
+  EXPECT_THAT(
+      std::string(
+          ReadSentenceSettings(*FindModelFolder(other.path()), 384, 512).status().message()),
+      HasSubstr("no Pooling step"));
   const TempDirectory pooled;
   WriteFolder(pooled, absl::StrCat(", \"activation_fn\": ", kTanh));
   WriteFile(pooled / "modules.json",
@@ -97,7 +99,7 @@ TEST(CrossEncoderTest, OtherFoldersKeepTheirActivation) {
 TEST(CrossEncoderTest, ItsChainNeedsNoPooling) {
   const TempDirectory directory;
   WriteFolder(directory, "");
-  const auto settings = ReadSentenceSettings(directory.path(), 384, 512);
+  const auto settings = ReadSentenceSettings(*FindModelFolder(directory.path()), 384, 512);
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_EQ(settings->embedding_dims(384), 384);
 }

@@ -41,9 +41,9 @@ TEST(ModelFolderTest, WithoutModulesAllIsInOneFolder) {
   const TempDirectory directory;
   const auto folder = FindModelFolder(directory.path());
   ASSERT_TRUE(folder.ok()) << folder.status();
-  EXPECT_EQ(folder->root, directory.path());
-  EXPECT_EQ(folder->encoder, directory.path());
-  EXPECT_EQ(folder->splade, "");
+  EXPECT_EQ(folder->root.path(), directory.path());
+  EXPECT_EQ(folder->encoder.path(), directory.path());
+  EXPECT_FALSE(folder->splade.has_value());
   EXPECT_FALSE(folder->query.has_value());
 }
 
@@ -54,18 +54,18 @@ TEST(ModelFolderTest, TheFirstModuleHasTheEncodersFolder) {
                 {"path": "1_Pooling", "type": "sentence_transformers.Pooling"}])");
   const auto folder = FindModelFolder(directory.path());
   ASSERT_TRUE(folder.ok()) << folder.status();
-  EXPECT_EQ(folder->root, directory.path());
-  EXPECT_EQ(folder->encoder, directory / "0_Transformer");
+  EXPECT_EQ(folder->root.path(), directory.path());
+  EXPECT_EQ(folder->encoder.path(), directory / "0_Transformer");
 }
 
 TEST(ModelFolderTest, ARouterHasAFolderForEachModule) {
   const auto folder = FindModelFolder(kGolden + "routed");
   ASSERT_TRUE(folder.ok()) << folder.status();
-  EXPECT_EQ(folder->root, kGolden + "routed");
-  EXPECT_EQ(folder->encoder, kGolden + "routed/document_0_Transformer");
-  EXPECT_EQ(folder->splade, kGolden + "routed/document_1_SpladePooling");
+  EXPECT_EQ(folder->root.path(), kGolden + "routed");
+  EXPECT_EQ(folder->encoder.path(), kGolden + "routed/document_0_Transformer");
+  EXPECT_EQ(folder->splade->path(), kGolden + "routed/document_1_SpladePooling");
   ASSERT_TRUE(folder->query.has_value());
-  EXPECT_EQ(folder->query->directory, kGolden + "routed/query_0_SparseStaticEmbedding");
+  EXPECT_EQ(folder->query->folder.path(), kGolden + "routed/query_0_SparseStaticEmbedding");
   EXPECT_EQ(folder->query->file, "");
   EXPECT_FALSE(folder->query->is_default);
 }
@@ -73,8 +73,8 @@ TEST(ModelFolderTest, ARouterHasAFolderForEachModule) {
 TEST(ModelFolderTest, TheEncoderOfARouterMayLieBesideIt) {
   const auto folder = FindModelFolder(kGolden + "in_root");
   ASSERT_TRUE(folder.ok()) << folder.status();
-  EXPECT_EQ(folder->encoder, kGolden + "in_root");
-  EXPECT_EQ(folder->splade, kGolden + "in_root/document_1_SpladePooling");
+  EXPECT_EQ(folder->encoder.path(), kGolden + "in_root");
+  EXPECT_EQ(folder->splade->path(), kGolden + "in_root/document_1_SpladePooling");
 }
 
 TEST(ModelFolderTest, FilesOfTokenWeightsAreFound) {

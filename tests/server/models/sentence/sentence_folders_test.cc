@@ -15,6 +15,7 @@
 #include "kernels/checkpoints/checkpoint.h"
 #include "kernels/core/pooling.h"
 #include "kernels/reference/reference_backend.h"
+#include "server/models/sentence/model_folder.h"
 #include "server/models/sentence/prompts.h"
 #include "server/models/sentence_settings.h"
 #include "server/text/tokenizer.h"
@@ -33,7 +34,8 @@ class SentenceFolder {
     Checkpoint checkpoint = *LoadCheckpoint(directory_);
     const EncoderConfig config = checkpoint.config;
     encoder_ = *MakeReferenceBackend()->Prepare(config, std::move(checkpoint.weights), DType::kF32);
-    settings_ = *ReadSentenceSettings(directory_, config.hidden, config.max_positions);
+    settings_ =
+        *ReadSentenceSettings(*FindModelFolder(directory_), config.hidden, config.max_positions);
     tokenizer_ = *LoadTokenizer(directory_);
     prompts_ = *ReadPrompts(directory_);
     EXPECT_TRUE(CountTokens(*tokenizer_, settings_.max_text_tokens, prompts_).ok());

@@ -36,7 +36,8 @@ struct Queries {
 Queries ReadGolden(const std::string& name) {
   const ModelFolder folder = *FindModelFolder(kGolden + name);
   Queries queries{.tokenizer = *LoadTokenizer(folder.encoder), .lookup = {}};
-  queries.lookup = *ReadSparseLookup(*folder.query, folder.encoder, *queries.tokenizer, kVocab);
+  queries.lookup =
+      *ReadSparseLookup(*folder.query, folder.encoder.path(), *queries.tokenizer, kVocab);
   return queries;
 }
 
@@ -104,7 +105,7 @@ absl::Status ReadModuleWith(const std::string& file, const std::string& contents
   const std::string encoder = kGolden + "routed/document_0_Transformer";
   const auto tokenizer = LoadTokenizer(encoder);
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
-  return ReadSparseLookup({.directory = directory.path()}, encoder, **tokenizer, kVocab).status();
+  return ReadSparseLookup({.folder = directory.path()}, encoder, **tokenizer, kVocab).status();
 }
 
 TEST(SparseLookupTest, SaysWhatIsWrongWithAModule) {
@@ -141,7 +142,7 @@ TEST(SparseLookupTest, SaysWhatIsWrongWithAFileOfWeights) {
   const auto read = [&](const char* file, const std::string& contents) {
     const TempDirectory directory;
     WriteFile(directory / file, contents);
-    return ReadSparseLookup({.directory = directory.path(), .file = file}, directory.path(),
+    return ReadSparseLookup({.folder = directory.path(), .file = file}, directory.path(),
                             **tokenizer, kVocab);
   };
   // Words that are no token are left out; without tokenizer_config.json no text is cut.
@@ -169,14 +170,14 @@ TEST(SparseLookupTest, SaysWhatIsWrongWithAFileOfWeights) {
 TEST(SparseLookupTest, PromptsAreQueriesByTheirNames) {
   Prompts prompts;
   prompts.by_name["passage"].text = "passage: ";
-  AddLookup({.directory = "", .file = "", .is_default = false}, prompts);
+  AddLookup({.folder = std::string(), .file = "", .is_default = false}, prompts);
   EXPECT_EQ(prompts.default_name, "document");
   ASSERT_NE(*prompts.Find("query"), nullptr);
   EXPECT_TRUE((*prompts.Find("query"))->looks_up);
   EXPECT_FALSE((*prompts.Find("passage"))->looks_up);
   EXPECT_EQ(*prompts.Find(std::nullopt), nullptr);
   prompts.default_name = "";
-  AddLookup({.directory = "", .file = "", .is_default = true}, prompts);
+  AddLookup({.folder = std::string(), .file = "", .is_default = true}, prompts);
   EXPECT_EQ(prompts.default_name, "query");
   EXPECT_TRUE((*prompts.Find("passage"))->looks_up);
   EXPECT_EQ(*prompts.Find("document"), nullptr);

@@ -109,14 +109,6 @@ absl::StatusOr<std::string> FindClass(const JsonFolder& folder, const JsonNode& 
   return std::string(model_type.empty() ? "" : kGeneric);
 }
 
-absl::Status ReadToken(const JsonNode& config, absl::string_view field,
-                       std::optional<std::string>& token) {
-  if (!config.Has(field)) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode node, config.Field(field));
-  token.emplace();
-  return node.IsObject() ? node.Require("content", *token) : node.Get(*token);
-}
-
 absl::StatusOr<BertSettings> ReadBert(const JsonFolder& folder, const JsonNode& config,
                                       const std::string& name) {
   BertSettings bert;
@@ -135,9 +127,9 @@ absl::StatusOr<BertSettings> ReadBert(const JsonFolder& folder, const JsonNode& 
   }
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(folder, config));
   for (const JsonNode* const file : {&config, &map}) {
-    ATTENDANT_RETURN_IF_ERROR(ReadToken(*file, "cls_token", bert.cls_token));
-    ATTENDANT_RETURN_IF_ERROR(ReadToken(*file, "sep_token", bert.sep_token));
-    ATTENDANT_RETURN_IF_ERROR(ReadToken(*file, "unk_token", bert.unk_token));
+    ATTENDANT_RETURN_IF_ERROR(ReadTokenText(*file, "cls_token", bert.cls_token));
+    ATTENDANT_RETURN_IF_ERROR(ReadTokenText(*file, "sep_token", bert.sep_token));
+    ATTENDANT_RETURN_IF_ERROR(ReadTokenText(*file, "unk_token", bert.unk_token));
   }
   return bert;
 }
@@ -154,7 +146,7 @@ absl::StatusOr<std::optional<FamilySettings>> ReadFamily(const JsonFolder& folde
   for (const JsonNode* const file : {&config, &map}) {
     for (const FamilyRole& role : settings.family->roles) {
       std::optional<std::string> token;
-      ATTENDANT_RETURN_IF_ERROR(ReadToken(*file, role.field, token));
+      ATTENDANT_RETURN_IF_ERROR(ReadTokenText(*file, role.field, token));
       if (token.has_value()) settings.tokens[std::string(role.field)] = *std::move(token);
     }
   }
@@ -201,7 +193,7 @@ absl::StatusOr<std::optional<std::string>> ReadEndToken(const JsonNode& config) 
     std::string name;
     is_code = is_code || (node.Get(name).ok() && absl::EndsWith(name, kCode));
   }
-  if (is_code) ATTENDANT_RETURN_IF_ERROR(ReadToken(config, "eos_token", token));
+  if (is_code) ATTENDANT_RETURN_IF_ERROR(ReadTokenText(config, "eos_token", token));
   return token;
 }
 

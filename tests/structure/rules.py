@@ -83,7 +83,7 @@ TABLE = {
     "server/tracing/export": row("kernels/core server/metrics server/threads server/tracing", "absl"),
     "server/models": row(
         "kernels/core kernels/core/threads kernels/io kernels/checkpoints kernels/attention kernels/attention/modules "
-        "kernels/backends kernels/heads server/limits server/text server/text/chat_template server/text/unicode server/retry server/threads server/batching server/metrics", "absl"),
+        "kernels/backends kernels/heads server/limits server/text server/text/base server/text/chat_template server/text/unicode server/retry server/threads server/batching server/metrics", "absl"),
     "server/access": row(
         "kernels/core server/limits server/metrics server/threads server/tracing server/tracing/export", "absl",
         private="json openssl"),

@@ -13,6 +13,7 @@
 #include "kernels/io/json_file.h"
 #include "server/models/sentence/late_interaction.h"
 #include "server/models/sentence/splade_modules.h"
+#include "server/text/base/literals.h"
 
 namespace attendant {
 namespace {
@@ -24,14 +25,12 @@ std::optional<int32_t> FindId(const Tokenizer& tokenizer, absl::string_view toke
   return std::nullopt;
 }
 
-// A token of tokenizer_config.json: a string, or an object with `content`; empty: not there.
+// A token of tokenizer_config.json; empty: not there.
 absl::StatusOr<std::string> ReadToken(const JsonFolder& folder, absl::string_view field) {
-  std::string token;
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.ReadOrEmpty("tokenizer_config.json"));
-  if (!config.Has(field)) return token;
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode node, config.Field(field));
-  ATTENDANT_RETURN_IF_ERROR(node.IsObject() ? node.Require("content", token) : node.Get(token));
-  return token;
+  std::optional<std::string> token;
+  ATTENDANT_RETURN_IF_ERROR(ReadTokenText(config, field, token));
+  return token.value_or("");
 }
 
 // The ids that have no weight in BGE-M3's sparse vectors, ascending: those of XLM-R where the

@@ -90,6 +90,15 @@ absl::StatusOr<Literal> ReadLiteral(const JsonNode& token) {
   return literal;
 }
 
+absl::Status ReadTokenText(const JsonNode& file, absl::string_view field,
+                           std::optional<std::string>& text) {
+  if (!file.Has(field)) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode node, file.Field(field));
+  ATTENDANT_ASSIGN_OR_RETURN(Literal literal, ReadLiteral(node));
+  text = std::move(literal.text);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<Literal>> ReadLiterals(const JsonNode& tokens) {
   std::vector<Literal> literals;
   if (tokens.IsObject()) {

@@ -4,9 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/io/json_file.h"
@@ -39,6 +41,10 @@ inline constexpr absl::string_view kOldExtraTokens = "additional_special_tokens"
 
 // Of a string, or of an object with flags. The text may be empty, which is no token.
 absl::StatusOr<Literal> ReadLiteral(const JsonNode& token);
+
+// The text of one in `field` of `file`. Without the field, `text` stays as it is.
+absl::Status ReadTokenText(const JsonNode& file, absl::string_view field,
+                           std::optional<std::string>& text);
 
 // Of a list, or of an object that names them. UNIMPLEMENTED for an object in a list that is no
 // AddedToken.

@@ -22,14 +22,6 @@ namespace {
 
 using Ids = std::map<std::string, int64_t, std::less<>>;
 
-absl::Status ReadToken(const JsonNode& file, absl::string_view field, std::string& token) {
-  if (!file.Has(field)) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode node, file.Field(field));
-  ATTENDANT_ASSIGN_OR_RETURN(Literal literal, ReadLiteral(node));
-  token = std::move(literal.text);
-  return absl::OkStatus();
-}
-
 absl::StatusOr<bool> IsNull(const JsonNode& file, absl::string_view field) {
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> fields, file.FieldNames());
   return !file.Has(field) && std::find(fields.begin(), fields.end(), field) != fields.end();
@@ -130,13 +122,16 @@ absl::StatusOr<EsmTokens> ReadEsmTokens(const JsonNode& config, const JsonNode& 
   ATTENDANT_RETURN_IF_ERROR(CheckFalse(config, "split_special_tokens"));
   ATTENDANT_ASSIGN_OR_RETURN(const bool endless, IsNull(config, "eos_token"));
   if (endless && !map.Has("eos_token")) tokens.eos.reset();
+  std::optional<std::string> cls, unk;
   for (const JsonNode* const file : {&config, &map}) {
-    ATTENDANT_RETURN_IF_ERROR(ReadToken(*file, "cls_token", tokens.cls));
-    ATTENDANT_RETURN_IF_ERROR(ReadToken(*file, "unk_token", tokens.unk));
+    ATTENDANT_RETURN_IF_ERROR(ReadTokenText(*file, "cls_token", cls));
+    ATTENDANT_RETURN_IF_ERROR(ReadTokenText(*file, "unk_token", unk));
     if (tokens.eos.has_value()) {
-      ATTENDANT_RETURN_IF_ERROR(ReadToken(*file, "eos_token", *tokens.eos));
+      ATTENDANT_RETURN_IF_ERROR(ReadTokenText(*file, "eos_token", tokens.eos));
     }
   }
+  if (cls.has_value()) tokens.cls = *std::move(cls);
+  if (unk.has_value()) tokens.unk = *std::move(unk);
   return tokens;
 }
 

@@ -7,14 +7,14 @@
 // Ends the process, saying why, unless a refusal has a reason, and a folder that `attendant
 // inspect` would serve loads, which computes batches of one token and of many.
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "kernels/backends/backends.h"
@@ -44,12 +44,6 @@ void MakeFolder(const fs::path& from, absl::string_view file, absl::string_view 
   const fs::path path = fs::path(folder) / std::string(file);
   fs::create_directories(path.parent_path());
   WriteFile(path, std::string(bytes));
-}
-
-void Require(bool held, const std::string& promise, const absl::Status& status) {
-  if (held) return;
-  std::fprintf(stderr, "broken: %s: %s\n", promise.c_str(), status.ToString().c_str());
-  std::abort();
 }
 
 absl::Status Load(const std::string& folder) {
@@ -85,10 +79,11 @@ bool Run(absl::string_view input) {
   const TempDirectory directory;
   MakeFolder(from, names.second, parts.second, directory.path());
   const absl::Status inspected = InspectFolder(directory.path()).status;
-  Require(inspected.ok() || !inspected.message().empty(), "a refusal has a reason", inspected);
+  Require(inspected.ok() || !inspected.message().empty(),
+          absl::StrCat("a refusal has a reason: ", inspected.ToString()));
   if (!inspected.ok()) return true;
   const absl::Status loaded = Load(directory.path());
-  Require(loaded.ok(), "what can be served loads", loaded);
+  Require(loaded.ok(), absl::StrCat("what can be served loads: ", loaded.ToString()));
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/fuzz/harness.h"
 #include "tests/fuzz/server/fuzzed_server.h"
 
 namespace attendant {

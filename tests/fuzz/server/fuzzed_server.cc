@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fuzz/server/fuzzed_server.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tests/fuzz/harness.h"
 #include "tests/fuzz/server/heap_peak.h"
 
 namespace attendant {
@@ -32,12 +31,6 @@ InProcessServer::Options Options(const std::string& judge) {
 }
 
 }  // namespace
-
-void Require(bool held, const std::string& promise) {
-  if (held) return;
-  std::fprintf(stderr, "broken: %s\n", promise.c_str());
-  std::abort();
-}
 
 FuzzedServer::FuzzedServer() : server_(Options(judge_.path())) {
   server_.AwaitReady();

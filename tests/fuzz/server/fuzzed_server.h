@@ -10,9 +10,6 @@
 
 namespace attendant {
 
-// Ends the process, saying which promise is broken, unless it is held.
-void Require(bool held, const std::string& promise);
-
 // A whole server in this process, which harnesses send bytes of any kind, and what must hold behind
 // each of their requests. Its models are "tiny" and "judge", a reranker. It replaces malloc, to
 // count.

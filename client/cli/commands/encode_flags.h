@@ -49,7 +49,7 @@ struct PromptFlags {
   absl::StatusOr<std::optional<std::string>> Name() const;
 };
 
-// The flags of commands whose requests are texts, not pairs.
+// The flags of commands whose requests may have a prompt.
 struct TextFlags : RequestFlags {
   PromptFlags prompt;
 

@@ -96,7 +96,7 @@ class RerankCommand : public Command {
   }
 
   CommonFlags common_;
-  RequestFlags flags_;
+  TextFlags flags_;
   std::string query_;
   size_t top_ = 0;
   bool raw_ = false;

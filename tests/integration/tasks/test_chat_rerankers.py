@@ -2,6 +2,7 @@
 """Rerankers that put pairs of texts into a chat template, against sentence-transformers."""
 
 import json
+import subprocess
 
 import cohere
 import grpc
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from harness import attendant, parity, settings
-from harness.attendant import array, pb, texts
+from harness.attendant import DEADLINE, array, pb, texts
 from harness.server import serving
 
 GOLDEN = settings.ROOT / "tests" / "golden" / "chat"
@@ -127,3 +128,14 @@ def test_tokens_of_the_vocabulary_are_taken_as_they_are(client):
     alone = scores(client, "qwen2_word", [case["texts"]])
     message = attendant.request("qwen2_word", [attendant.ids(case["ids"])], scores=pb.ScoreOutput())
     assert array(client.encode(message).scores).tobytes() == alone.tobytes()
+
+
+def test_the_prompt_may_be_chosen_on_the_command_line(server, client):
+    for flags, prompt in (([], "facts"), (["--prompt_name=odd"], "odd"), (["--no-prompt"], "")):
+        command = [settings.bin_dir() / "attendant", "rerank", f"--server={server.grpc}", "--model=qwen3_words", "--json",
+                   f"--query={QUERY}", *flags, PASSAGES[0]]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE,
+                              stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)["score"]
+        assert np.isclose(found, scores(client, "qwen3_words", [[QUERY, PASSAGES[0]]], prompt)[0], atol=1e-6)

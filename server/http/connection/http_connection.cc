@@ -248,7 +248,8 @@ class Connection final : public HttpConnection {
     if constexpr (!kPlain) ReadAhead();
     std::unique_ptr<HttpExchange> exchange = call_->Take([self = Self()](HttpResponse response) {
       asio::post(self->stream_.get_executor(), [self, response = std::move(response)]() mutable {
-        self->OnAnswer(std::move(response));
+        self->answer_ = std::move(response);
+        self->WriteAnswer();
       });
       self->host_.Ended();
     });
@@ -266,19 +267,20 @@ class Connection final : public HttpConnection {
     reading_ahead_ = true;
     ReadSome(stream_, [](Connection& c, const error_code& error) {
       c.reading_ahead_ = false;
-      if (c.answer_) return c.OnAnswer(*std::exchange(c.answer_, std::nullopt));
-      error ? c.PeerClosed() : c.ReadAhead();
+      if (!c.answer_) error ? c.PeerClosed() : c.ReadAhead();
     });
   }
 
-  void OnAnswer(HttpResponse response) {
+  // Not before the read ahead has ended: what is read next has a time limit. It is cancelled again
+  // until then: a read that has bytes already goes on, in TLS until it has a whole record.
+  void WriteAnswer() {
     if (!open_) return;
-    if (reading_ahead_) {  // until it is cancelled: what is read next has a time limit
-      answer_ = std::move(response);
-      return tcp_stream().cancel();
+    if (reading_ahead_) {
+      tcp_stream().cancel();
+      return asio::post(stream_.get_executor(), [self = Self()] { self->WriteAnswer(); });
     }
     const bool keep_alive = parser_->keep_alive() && !host_.stopping();
-    Write(std::move(response), keep_alive, host_.max_write());
+    Write(*std::exchange(answer_, std::nullopt), keep_alive, host_.max_write());
   }
 
   void Write(HttpResponse response, bool keep_alive, absl::Duration time) {
@@ -365,7 +367,7 @@ class Connection final : public HttpConnection {
   HttpRoutes::Match match_;
   std::optional<RouteCall> call_;       // of a route, until its answer is written
   bool entered_ = false;                // the host counts it
-  std::optional<HttpResponse> answer_;  // while a read is cancelled
+  std::optional<HttpResponse> answer_;  // that waits for the end of a read
   // Of the answer.
   std::string answer_head_;
   std::string answer_body_;

@@ -224,6 +224,41 @@ def test_an_https_client_that_closes_cancels_its_request(start_server, certifica
         'attendant_requests_total{code="CANCELLED",method="openai_embeddings",model="tiny"} 1'))
 
 
+def test_half_a_record_behind_an_https_request_holds_no_answer(start_server, certificates):
+    """The bytes of the record come one by one while the request is in work: a read of them must end wherever it is."""
+    server = start_server({"tiny": settings.TINY_MODEL}, f"--tls_cert={certificates / 'server.pem'}",
+                          f"--tls_key={certificates / 'server.key'}", "--http_tls=on")
+    context = ssl.create_default_context(cafile=certificates / "ca.pem")
+    host, port = server.http.rsplit(":", 1)
+    wait_until("/readyz", 60, lambda: https(server, certificates / "ca.pem") == 200)
+    body = json.dumps({"model": "tiny", "input": [[5] * 30] * 60}).encode()
+    request = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    for _ in range(200):
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+        with socket.create_connection((host, int(port)), timeout=30) as plain:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            exchange(plain, incoming, outgoing, tls.do_handshake)
+            tls.write(request)
+            plain.sendall(outgoing.read())
+            tls.write(b"x" * 16000)
+            for byte in outgoing.read()[:1500]:
+                plain.send(bytes([byte]))
+            assert exchange(plain, incoming, outgoing, lambda: tls.read(12)) == b"HTTP/1.1 200"
+
+
+def exchange(plain, incoming, outgoing, step):
+    """The result of a step of TLS, for which bytes go and come."""
+    while True:
+        try:
+            return step()
+        except ssl.SSLWantReadError:
+            plain.sendall(outgoing.read())
+            incoming.write(plain.recv(65536))
+        finally:
+            plain.sendall(outgoing.read())
+
+
 def test_http_asks_for_client_certificates(start_server, certificates):
     server = start_server({"tiny": settings.TINY_MODEL}, f"--tls_cert={certificates / 'server.pem'}",
                           f"--tls_key={certificates / 'server.key'}", f"--tls_client_ca={certificates / 'ca.pem'}",

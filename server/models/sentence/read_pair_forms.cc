@@ -172,13 +172,13 @@ class FormReader {
       : chat_(chat), settings_(settings), tokenizer_(tokenizer) {}
 
   // With a message of the system, if there is one.
-  absl::StatusOr<PairForm> Read(const std::string& system) const {
+  absl::StatusOr<PairForm> Read(const std::string& system) {
     std::vector<ChatMessage> messages;
     if (!system.empty()) messages.push_back({.role = "system", .content = {{.fixed = system}}});
     messages.push_back({.role = "query", .content = {{.unknown = PairForm::kQuery}}});
     messages.push_back({.role = "document", .content = {{.unknown = PairForm::kDocument}}});
     PairForm form;
-    ATTENDANT_ASSIGN_OR_RETURN(form.text, chat_.Render(messages, settings_.variables));
+    ATTENDANT_ASSIGN_OR_RETURN(form.text, chat_.Render(messages, settings_.variables, work_));
     ATTENDANT_RETURN_IF_ERROR(CheckOnce(form.text, PairForm::kQuery, "query"));
     ATTENDANT_RETURN_IF_ERROR(CheckOnce(form.text, PairForm::kDocument, "document"));
     if (settings_.restores_suffix) ATTENDANT_RETURN_IF_ERROR(FindSuffix(tokenizer_, form));
@@ -189,9 +189,10 @@ class FormReader {
   const ChatTemplate& chat_;
   const TemplateSettings& settings_;
   const Tokenizer& tokenizer_;
+  size_t work_ = 0;
 };
 
-absl::Status AddForms(const FormReader& reader, Prompts& prompts) {
+absl::Status AddForms(FormReader reader, Prompts& prompts) {
   if (prompts.by_name.size() > kMaxPairPrompts) {
     return absl::InvalidArgumentError(absl::StrCat(
         "there are ", prompts.by_name.size(), " prompts for it, the limit is ", kMaxPairPrompts));

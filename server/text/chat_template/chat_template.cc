@@ -30,7 +30,7 @@ Value FromVariable(const ChatVariable& variable) {
 // One run of a template.
 class Run {
  public:
-  explicit Run(Names names) { scopes_.push_back(std::move(names)); }
+  Run(Names names, size_t& work) : work_(work) { scopes_.push_back(std::move(names)); }
 
   ChatText Take() { return std::move(out_); }
 
@@ -110,6 +110,14 @@ class Run {
 
   Evaluated Evaluate(const Node& node) {
     ATTENDANT_RETURN_IF_ERROR(CountStep(node));
+    ATTENDANT_ASSIGN_OR_RETURN(Value value, EvaluateKind(node));
+    work_ += SizeOf(value);
+    if (work_ <= kMaxTemplateWork) return value;
+    return Invalid(node.line, absl::StrCat("the template makes more than ", kMaxTemplateWork,
+                                           " bytes of values, over all prompts"));
+  }
+
+  Evaluated EvaluateKind(const Node& node) {
     switch (node.kind) {
       case NodeKind::kString:
         return Value::Text(node.text);
@@ -232,6 +240,7 @@ class Run {
   std::vector<Names> scopes_;
   ChatText out_;
   int steps_ = 0;
+  size_t& work_;
 };
 
 }  // namespace
@@ -242,17 +251,20 @@ absl::StatusOr<ChatTemplate> ChatTemplate::Parse(absl::string_view source) {
   return ChatTemplate(std::move(root));
 }
 
-absl::StatusOr<ChatText> ChatTemplate::Render(
-    const std::vector<ChatMessage>& messages,
-    const std::map<std::string, ChatVariable>& variables) const {
+absl::StatusOr<ChatText> ChatTemplate::Render(const std::vector<ChatMessage>& messages,
+                                              const std::map<std::string, ChatVariable>& variables,
+                                              size_t& work) const {
   chat::Names names;
-  for (const auto& [name, value] : variables) names[name] = chat::FromVariable(value);
+  for (const auto& [name, value] : variables) {
+    names[name] = chat::FromVariable(value);
+    work += chat::SizeOf(names[name]);
+  }
   chat::Value& list = names["messages"];
   list.kind = chat::ValueKind::kList;
   for (const ChatMessage& message : messages) {
     list.list.push_back({.kind = chat::ValueKind::kMessage, .message = &message});
   }
-  chat::Run run(std::move(names));
+  chat::Run run(std::move(names), work);
   ATTENDANT_RETURN_IF_ERROR(run.Execute(*root_));
   return run.Take();
 }

@@ -42,6 +42,7 @@ inline constexpr size_t kMaxTemplateBytes = 128 << 10;
 inline constexpr int kMaxTemplateDepth = 48;           // of blocks and expressions in each other
 inline constexpr int kMaxTemplateSteps = 20'000;       // blocks and expressions that run
 inline constexpr size_t kMaxRenderedBytes = 32 << 10;  // of each text that it makes
+inline constexpr size_t kMaxTemplateWork = 16 << 20;   // bytes of the values that it makes
 
 // A chat template of transformers, in a subset of Jinja: text, comments, whitespace control;
 // `set`, `if`, `for` over messages; texts, integers, booleans, `none`, names, `.role`, `["role"]`,
@@ -57,9 +58,11 @@ class ChatTemplate {
   // that is not valid, or beyond a limit.
   static absl::StatusOr<ChatTemplate> Parse(absl::string_view source);
 
-  // As above. INVALID_ARGUMENT also for what the template raises itself.
+  // As above. INVALID_ARGUMENT also for what the template raises itself. `work`: the bytes of the
+  // values that runs made or copied; the run adds its own, and kMaxTemplateWork bounds the sum.
   absl::StatusOr<ChatText> Render(const std::vector<ChatMessage>& messages,
-                                  const std::map<std::string, ChatVariable>& variables) const;
+                                  const std::map<std::string, ChatVariable>& variables,
+                                  size_t& work) const;
 
  private:
   explicit ChatTemplate(std::shared_ptr<const chat::Node> root) : root_(std::move(root)) {}

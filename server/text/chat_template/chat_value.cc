@@ -12,7 +12,8 @@
 namespace attendant::chat {
 namespace {
 
-constexpr size_t kUnknownBytes = 16;  // that an unknown text counts for
+// That an unknown text counts for: much, as a template gives out each of the two once.
+constexpr size_t kUnknownBytes = 1 << 10;
 
 size_t CountBytes(const ChatText& text) {
   size_t bytes = 0;
@@ -54,6 +55,13 @@ absl::string_view KindName(ValueKind kind) {
 Value Value::Text(std::string fixed) {
   if (fixed.empty()) return Text(ChatText());
   return Text(ChatText{{.fixed = std::move(fixed)}});
+}
+
+size_t SizeOf(const Value& value) {
+  size_t bytes = sizeof(Value);
+  for (const ChatPart& part : value.text) bytes += sizeof(ChatPart) + part.fixed.size();
+  for (const Value& item : value.list) bytes += SizeOf(item);
+  return bytes;
 }
 
 absl::Status Append(const ChatText& more, ChatText& text) {

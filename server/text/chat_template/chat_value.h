@@ -40,6 +40,9 @@ struct Value {
   bool is_number() const { return kind == ValueKind::kBool || kind == ValueKind::kInteger; }
 };
 
+// The memory that a value takes, and so a copy.
+size_t SizeOf(const Value& value);
+
 // The texts of an expression's values. Errors are UNIMPLEMENTED for what depends on an unknown text
 // and for kinds of values that Jinja takes and this subset does not, INVALID_ARGUMENT for a text
 // beyond kMaxRenderedBytes; they do not name a line.

@@ -15,6 +15,7 @@ MUTANTS = {
     ],
     "server/text/chat_template/chat_template.cc": [
         ("++steps_ <= kMaxTemplateSteps", "true"),
+        ("work_ <= kMaxTemplateWork", "true"),
         ("scopes_.pop_back();", ""),
     ],
     "server/text/chat_template/chat_tokens.cc": [

@@ -30,7 +30,8 @@ absl::StatusOr<ChatText> Render(absl::string_view source,
                                 const std::vector<ChatMessage>& messages = Pair()) {
   const absl::StatusOr<ChatTemplate> parsed = ChatTemplate::Parse(source);
   if (!parsed.ok()) return parsed.status();
-  return parsed->Render(messages, {});
+  size_t work = 0;
+  return parsed->Render(messages, {}, work);
 }
 
 std::string Repeat(absl::string_view text, int times) {
@@ -62,9 +63,10 @@ TEST(ChatTemplateTest, MakesWhatTransformersMakes) {
       }
       messages.push_back({.role = role, .content = {part}});
     }
+    size_t work = 0;
     const absl::StatusOr<ChatTemplate> parsed = ChatTemplate::Parse(source);
     ASSERT_TRUE(parsed.ok()) << source << parsed.status();
-    const absl::StatusOr<ChatText> rendered = parsed->Render(messages, variables);
+    const absl::StatusOr<ChatText> rendered = parsed->Render(messages, variables, work);
     ASSERT_TRUE(rendered.ok()) << source << rendered.status();
     std::string text;
     for (const ChatPart& part : *rendered) {
@@ -163,6 +165,10 @@ TEST(ChatTemplateTest, RefusesWhatIsNotValid) {
 TEST(ChatTemplateTest, IsBounded) {
   const std::string deep = "blocks and expressions are more than 48 deep";
   const std::string loop = "{% for a in messages %}";
+  const std::string work = "the template makes more than 16777216 bytes of values";
+  const std::string parts =
+      "{% set a = messages[0].content ~ 'x' %}" + Repeat("{% set a = a ~ a %}", 4);
+  const std::string text = "{% set a = 'aaaaaaaa' %}" + Repeat("{% set a = a ~ a %}", 11);
   const std::pair<std::string, std::string> cases[] = {
       {std::string(kMaxTemplateBytes + 1, 'a'), "the template has 131073 bytes, the limit is"},
       {"{{ " + Repeat("(", 50'000) + "1 }}", deep},
@@ -178,6 +184,9 @@ TEST(ChatTemplateTest, IsBounded) {
       {Repeat(loop, 20) + Repeat("{% endfor %}", 20), "the template takes more than 20000 steps"},
       {Repeat("{{ 1 }}", 18'000), "the template takes more than 20000 steps"},
       {"{% set a = 'aaaaaaaa' %}" + Repeat("{% set a = a ~ a %}", 40), "longer than 32768 bytes"},
+      {parts + "{{ messages | first(a" + Repeat(",a", 19'800) + ") }}", work},
+      {text + "{{ messages | first(a" + Repeat(",a", 19'800) + ") }}", work},
+      {text + Repeat("{% set b = a %}", 7'500), work},
       {"{% set a = messages[0].content %}" + Repeat("{% set a = a ~ a %}", 40),
        "longer than 32768 bytes"},
       {std::string(kMaxRenderedBytes + 1, 'a'), "longer than 32768 bytes"}};
@@ -188,6 +197,16 @@ TEST(ChatTemplateTest, IsBounded) {
   }
   EXPECT_TRUE(Render(Repeat("{% if 1 %}", 20) + Repeat("{% endif %}", 20)).ok());
   EXPECT_TRUE(Render(std::string(kMaxRenderedBytes, 'a')).ok());
+}
+
+TEST(ChatTemplateTest, RunsShareTheirWork) {
+  const auto parsed = ChatTemplate::Parse("{% set a = 1 %}");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  size_t work = 0;
+  ASSERT_TRUE(parsed->Render(Pair(), {{"b", std::string(1000, 'b')}}, work).ok());
+  EXPECT_GT(work, 1000u);
+  work = kMaxTemplateWork;
+  EXPECT_TRUE(absl::IsInvalidArgument(parsed->Render(Pair(), {}, work).status()));
 }
 
 }  // namespace

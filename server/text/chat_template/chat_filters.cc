@@ -26,7 +26,9 @@ absl::Status WrongArguments(absl::string_view filter) {
 // The items of a list; none of an undefined value, which Jinja takes for an empty list.
 absl::StatusOr<std::vector<Value>> Items(absl::string_view filter, Value value) {
   if (value.kind == ValueKind::kUndefined) return std::vector<Value>();
-  if (value.kind == ValueKind::kList) return std::move(value.list);
+  if (value.kind == ValueKind::kList || value.kind == ValueKind::kLazyList) {
+    return std::move(value.list);
+  }
   return absl::UnimplementedError(
       absl::StrCat("filter ", Quoted(filter), " of a value that is no list is not supported"));
 }
@@ -50,6 +52,7 @@ Filtered Default(Value value, const Arguments& arguments) {
 Filtered End(bool last, Value value, const Arguments& arguments) {
   const absl::string_view name = last ? "last" : "first";
   if (!arguments.values.empty()) return WrongArguments(name);
+  if (last) ATTENDANT_RETURN_IF_ERROR(CheckNotLazy(value, "the last of"));
   ATTENDANT_ASSIGN_OR_RETURN(std::vector<Value> items, Items(name, std::move(value)));
   if (items.empty()) return Value();
   return std::move(last ? items.back() : items.front());
@@ -57,6 +60,7 @@ Filtered End(bool last, Value value, const Arguments& arguments) {
 
 Filtered Length(Value value, const Arguments& arguments) {
   if (!arguments.values.empty()) return WrongArguments("length");
+  ATTENDANT_RETURN_IF_ERROR(CheckNotLazy(value, "the length of"));
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<Value> items, Items("length", std::move(value)));
   return Value::Integer(static_cast<int64_t>(items.size()));
 }
@@ -73,7 +77,7 @@ Filtered Map(Value value, const Arguments& arguments) {
     return WrongArguments("map");
   }
   ATTENDANT_ASSIGN_OR_RETURN(const std::string attribute, FixedText(arguments.values[0]));
-  Value list{.kind = ValueKind::kList};
+  Value list{.kind = ValueKind::kLazyList};
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<Value> items, Items("map", std::move(value)));
   for (const Value& item : items) {
     ATTENDANT_ASSIGN_OR_RETURN(list.list.emplace_back(), GetAttribute(item, attribute));
@@ -105,7 +109,7 @@ Filtered Select(bool keeps, Value value, const Arguments& arguments) {
     if (!argument.empty()) return WrongArguments(name);
   }
   ATTENDANT_ASSIGN_OR_RETURN(const std::string attribute, FixedText(arguments.values[0]));
-  Value list{.kind = ValueKind::kList};
+  Value list{.kind = ValueKind::kLazyList};
   ATTENDANT_ASSIGN_OR_RETURN(std::vector<Value> items, Items(name, std::move(value)));
   for (Value& item : items) {
     ATTENDANT_ASSIGN_OR_RETURN(const Value found, GetAttribute(item, attribute));

@@ -46,6 +46,7 @@ class Run {
       }
       case NodeKind::kSet: {
         ATTENDANT_ASSIGN_OR_RETURN(Value value, Evaluate(*node.children[0]));
+        ATTENDANT_RETURN_IF_ERROR(AtLine(node, CheckNotLazy(value, "`set` to")));
         scopes_.back()[node.text] = std::move(value);
         return absl::OkStatus();
       }
@@ -88,7 +89,8 @@ class Run {
   // What a turn sets is gone in the next one, as in Jinja.
   absl::Status ExecuteFor(const Node& node) {
     ATTENDANT_ASSIGN_OR_RETURN(const Value list, Evaluate(*node.children[0]));
-    if (list.kind != ValueKind::kList && list.kind != ValueKind::kUndefined) {
+    if (list.kind != ValueKind::kList && list.kind != ValueKind::kLazyList &&
+        list.kind != ValueKind::kUndefined) {
       return Unknown(node.line, "`for` over a value that is no list is not supported");
     }
     const auto count = static_cast<int64_t>(list.list.size());
@@ -232,7 +234,11 @@ class Run {
   }
 
   static Evaluated Add(const Value& a, const Value& b) {
-    if (a.is_number() && b.is_number()) return Value::Integer(a.number + b.number);
+    if (a.is_number() && b.is_number()) {
+      int64_t sum = 0;
+      if (!__builtin_add_overflow(a.number, b.number, &sum)) return Value::Integer(sum);
+      return absl::UnimplementedError("a number beyond 64 bits is not supported");
+    }
     if (a.kind == ValueKind::kText && b.kind == ValueKind::kText) return Join(a, b);
     return absl::UnimplementedError("`+` of values that are neither texts nor numbers");
   }

@@ -43,6 +43,8 @@ absl::string_view KindName(ValueKind kind) {
       return "a message";
     case ValueKind::kList:
       return "a list";
+    case ValueKind::kLazyList:
+      return "a filtered list without `| list`";
     case ValueKind::kLoop:
       return "`loop`";
     default:
@@ -99,6 +101,7 @@ absl::StatusOr<ChatText> ToText(const Value& value) {
 }
 
 absl::StatusOr<bool> IsTrue(const Value& value) {
+  ATTENDANT_RETURN_IF_ERROR(CheckNotLazy(value, "the truth of"));
   switch (value.kind) {
     case ValueKind::kBool:
     case ValueKind::kInteger:
@@ -158,7 +161,13 @@ absl::StatusOr<Value> GetAttribute(const Value& value, absl::string_view name) {
   return NoKind(absl::StrCat("`loop.", name, "`"));
 }
 
+absl::Status CheckNotLazy(const Value& value, absl::string_view use) {
+  if (value.kind != ValueKind::kLazyList) return absl::OkStatus();
+  return NoKind(absl::StrCat(use, " ", KindName(value.kind)));
+}
+
 absl::StatusOr<Value> GetItem(const Value& value, int64_t index) {
+  ATTENDANT_RETURN_IF_ERROR(CheckNotLazy(value, "an item of"));
   if (value.kind != ValueKind::kList) return NoKind("an item of a value that is no list");
   const auto size = static_cast<int64_t>(value.list.size());
   if (index < 0) index += size;

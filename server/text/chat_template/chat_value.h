@@ -15,12 +15,13 @@ namespace attendant::chat {
 enum class ValueKind : uint8_t {
   kUndefined,
   kNone,
-  kBool,     // `number` is 0 or 1
-  kInteger,  // `number`
-  kText,     // `text`
-  kMessage,  // `message`
-  kList,     // `list`
-  kLoop,     // of a `for`: it is in turn `number` of `count`
+  kBool,      // `number` is 0 or 1
+  kInteger,   // `number`
+  kText,      // `text`
+  kMessage,   // `message`
+  kList,      // `list`
+  kLazyList,  // `list`, which Jinja finds as it is read, once: no length, no truth, no items
+  kLoop,      // of a `for`: it is in turn `number` of `count`
 };
 
 // A value of a template.
@@ -52,6 +53,9 @@ absl::StatusOr<bool> IsTrue(const Value& value);
 absl::StatusOr<bool> IsEqual(const Value& a, const Value& b);
 absl::StatusOr<bool> IsLess(const Value& a, const Value& b);
 absl::StatusOr<std::string> FixedText(const Value& value);
+
+// UNIMPLEMENTED for a lazy list; `use`: "the truth of".
+absl::Status CheckNotLazy(const Value& value, absl::string_view use);
 
 // An attribute or item of that name.
 absl::StatusOr<Value> GetAttribute(const Value& value, absl::string_view name);

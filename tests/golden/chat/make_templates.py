@@ -38,6 +38,9 @@ TEMPLATES = [
     "{{ (messages | selectattr('name', 'defined') | first) is defined }}{{ messages[7] is defined }}"
     "{{ messages | map(attribute='role') | list | last }}{{ missing | default('x') }}{{ '' | default('y', true) }}"
     "{{ none | d(default_value='z', boolean=true) }}{{ steps | string ~ '!' }}{{ messages[0].role is string }}",
+    "{% for role in messages | map(attribute='role') %}{{ role }}{{ loop.last }}{{ loop.length }}{% endfor %}"
+    "{{ messages | selectattr('role', 'eq', 'system') is defined }}{{ messages | map(attribute='role') | list | last }}"
+    "{{ 'a' if messages | selectattr('role', 'eq', 'system') | list else 'b' }}",
     "{{ 'a' 'b' \"c\" }}{# comment #}\n{#- more -#}  {{- ' end ' -}}  \n.\r\n\r",
     "a\n  {% if true %}  \n  b {%+ if false %}c{% endif +%}\n{% endif -%}  \n d\n   {# x #}\n e\n  {{ 1 }}\n\n",
 ]

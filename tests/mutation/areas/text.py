@@ -17,6 +17,7 @@ MUTANTS = {
         ("++steps_ <= kMaxTemplateSteps", "true"),
         ("work_ <= kMaxTemplateWork", "true"),
         ("scopes_.pop_back();", ""),
+        ("__builtin_add_overflow(a.number, b.number, &sum)", "__builtin_add_overflow(a.number, b.number, &sum) && false"),
     ],
     "server/text/chat_template/chat_tokens.cc": [
         ("begin > 0 || starts_line_", "begin > 0"),
@@ -25,6 +26,7 @@ MUTANTS = {
     "server/text/chat_template/chat_value.cc": [
         ("CountBytes(text) + CountBytes(more) > kMaxRenderedBytes", "false"),
         ("value.number + 1 == value.count", "true"),
+        ("value.kind != ValueKind::kLazyList", "true"),
     ],
     "server/text/unicode/pattern.cc": [
         ("can_fail && item.max - item.min > 1", "false"),

@@ -101,7 +101,7 @@ TEST(ChatTemplateTest, NothingMayDependOnThem) {
 }
 
 TEST(ChatTemplateTest, RefusesWhatItDoesNotKnow) {
-  const std::pair<const char*, const char*> cases[] = {
+  const std::pair<std::string, const char*> cases[] = {
       {"\n{% macro a() %}{% endmacro %}", "line 2: tag `macro` is not supported; supported: for"},
       {"{% raw %}{% endraw %}", "tag `raw`"},
       {"{% set a.b = 1 %}", "`set` of a block or an attribute"},
@@ -118,6 +118,16 @@ TEST(ChatTemplateTest, RefusesWhatItDoesNotKnow) {
       {"{{ strftime_now('%d') }}", "function `strftime_now` is not supported"},
       {"{{ messages[1:] }}", "a slice is not supported"},
       {"{{ messages }}", "a list as a text is not supported"},
+      {"{{ 1 if messages | selectattr('role', 'eq', 'system') }}",
+       "the truth of a filtered list without `| list`"},
+      {"{{ messages | rejectattr('role') | length }}", "the length of a filtered list"},
+      {"{{ messages | map(attribute='role') | last }}", "the last of a filtered list"},
+      {"{{ (messages | map(attribute='role'))[0] }}", "an item of a filtered list"},
+      {"{% set a = messages | map(attribute='role') %}", "`set` to a filtered list"},
+      {"{{ messages | map(attribute='role') }}", "a filtered list without `| list` as a text"},
+      {"{{ messages | map(attribute='role') == 1 }}", "comparing a filtered list"},
+      {"{{ messages | map(attribute='role') | default('a', true) }}", "the truth of a filtered"},
+      {"{% set a = 2147483647 %}" + Repeat("{% set a = a + a %}", 33), "a number beyond 64 bits"},
       {"{{ messages[0] == 1 }}", "comparing a message"},
       {"{{ 'a' < 'b' }}", "the order of values that are no numbers"},
       {"{{ loop_ * 2 }}", "`*` is not supported"},

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
-#include "server/text/unicode/characters.h"
+#include "server/text/chat_template/chat_tokens.h"
 #include "server/text/unicode/utf8.h"
 
 namespace attendant::chat {
@@ -117,11 +117,6 @@ Filtered Select(bool keeps, Value value, const Arguments& arguments) {
     if (passes == keeps) list.list.push_back(std::move(item));
   }
   return list;
-}
-
-// Python's str.isspace().
-bool IsPythonSpace(char32_t character) {
-  return IsWhitespace(character) || (character >= 0x1C && character <= 0x1F);
 }
 
 Filtered Trim(const Value& value, const Arguments& arguments) {

@@ -11,6 +11,8 @@
 #include "absl/strings/str_replace.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "server/text/unicode/characters.h"
+#include "server/text/unicode/utf8.h"
 
 namespace attendant::chat {
 namespace {
@@ -19,9 +21,15 @@ namespace {
 constexpr absl::string_view kOperators[] = {"==", "!=", "<=", ">=", "<", ">", "|", "(", ")",
                                             "[",  "]",  ".",  ",",  "=", "~", "+", "-", ":"};
 
-bool IsSpace(char c) { return absl::ascii_isspace(static_cast<unsigned char>(c)); }
 bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
 bool BeginsName(char c) { return absl::ascii_isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+
+// `text` without the whitespace at its end.
+absl::string_view StripEnd(absl::string_view text) {
+  const char* end = text.data() + text.size();
+  while (end > text.data() && IsPythonSpace(PreviousCharacter(end))) end = CharacterBefore(end);
+  return {text.data(), static_cast<size_t>(end - text.data())};
+}
 
 class Lexer {
  public:
@@ -59,6 +67,14 @@ class Lexer {
     at_ += size;
   }
 
+  void SkipSpaces() {
+    while (at_ < source_.size()) {
+      const char* next = &source_[at_];
+      if (!IsPythonSpace(NextCharacter(next))) return;
+      Skip(static_cast<size_t>(next - &source_[at_]));
+    }
+  }
+
   size_t FindTag() const {
     for (size_t i = at_; i + 1 < source_.size(); ++i) {
       const char next = source_[i + 1];
@@ -73,12 +89,12 @@ class Lexer {
     const char kind = tag < source_.size() ? source_[tag + 1] : '\0';
     const char sign = tag + 2 < source_.size() ? source_[tag + 2] : '\0';
     if (kind != '\0' && sign == '-') {
-      text = absl::StripTrailingAsciiWhitespace(text);
+      text = StripEnd(text);
     } else if ((kind == '%' || kind == '#') && sign != '+') {
       const size_t newline = text.rfind('\n');
       const size_t begin = newline == absl::string_view::npos ? 0 : newline + 1;
       const bool whole_line = begin > 0 || starts_line_;
-      if (whole_line && absl::StripAsciiWhitespace(text.substr(begin)).empty()) {
+      if (whole_line && StripEnd(text.substr(begin)).empty()) {
         text = text.substr(0, begin);
       }
     }
@@ -95,7 +111,7 @@ class Lexer {
     const size_t from = at_;
     Skip(signed_end ? 3 : 2);
     if (sign == '-') {
-      while (at_ < source_.size() && IsSpace(Peek())) Skip(1);
+      SkipSpaces();
     } else if (sign == '\0' && takes_newline && Peek() == '\n') {
       Skip(1);
     }
@@ -117,7 +133,7 @@ class Lexer {
     const absl::string_view end = prints ? "}}" : "%}";
     Add(prints ? TokenKind::kPrintBegin : TokenKind::kTagBegin, "");
     while (true) {
-      while (IsSpace(Peek())) Skip(1);
+      SkipSpaces();
       if (at_ >= source_.size()) return Invalid(line, "a tag has no end");
       const int at_line = line_;
       if (TakeEnd(end, !prints)) {
@@ -185,6 +201,10 @@ class Lexer {
 };
 
 }  // namespace
+
+bool IsPythonSpace(char32_t character) {
+  return IsWhitespace(character) || (character >= 0x1C && character <= 0x1F);
+}
 
 absl::Status Invalid(int line, absl::string_view message) {
   return absl::InvalidArgumentError(absl::StrCat("line ", line, ": ", message));

@@ -34,8 +34,11 @@ struct Token {
 absl::Status Invalid(int line, absl::string_view message);  // INVALID_ARGUMENT
 absl::Status Unknown(int line, absl::string_view message);  // UNIMPLEMENTED
 
+// Python's str.isspace(), which is also its \s.
+bool IsPythonSpace(char32_t character);
+
 // The tokens of a template, kEnd last; as transformers' Jinja has them, with trim_blocks and
-// lstrip_blocks. Errors are those of ChatTemplate::Parse.
+// lstrip_blocks. Errors are those of ChatTemplate::Parse. REQUIRES: valid UTF-8.
 absl::StatusOr<std::vector<Token>> FindTokens(absl::string_view source);
 
 }  // namespace attendant::chat

@@ -43,6 +43,8 @@ TEMPLATES = [
     "{{ 'a' if messages | selectattr('role', 'eq', 'system') | list else 'b' }}",
     "{{ 'a' 'b' \"c\" }}{# comment #}\n{#- more -#}  {{- ' end ' -}}  \n.\r\n\r",
     "a\n  {% if true %}  \n  b {%+ if false %}c{% endif +%}\n{% endif -%}  \n d\n   {# x #}\n e\n  {{ 1 }}\n\n",
+    "a\u00a0 {{- 1 -}}\u3000\x1c b\n\u00a0{% if true %}\u2003\n{% endif %}\u2028{{\u00a02\u3000}}\x1f{#- c -#}\x85c\u200b \u1680"
+    "{%- set x = 3 -%}\n\x1d\u202f{{ x }}",
 ]
 
 

@@ -12,6 +12,7 @@
 #include "kernels/core/status_macros.h"
 #include "server/text/chat_template/chat_node.h"
 #include "server/text/chat_template/chat_template.h"
+#include "server/text/chat_template/chat_token_reader.h"
 #include "server/text/chat_template/chat_tokens.h"
 #include "server/text/unicode/utf8.h"
 
@@ -21,45 +22,13 @@ namespace {
 using NodePtr = std::shared_ptr<const Node>;
 using Parsed = absl::StatusOr<NodePtr>;
 
-class Parser {
+class Parser : private TokenReader {
  public:
-  explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+  explicit Parser(std::vector<Token> tokens) : TokenReader(std::move(tokens)) {}
 
   Parsed Run() { return ParseBlock({}); }
 
  private:
-  const Token& Now() const { return tokens_[at_]; }
-  const Token& Ahead() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
-  const Token& Take() {
-    const Token& token = Now();
-    if (token.kind != TokenKind::kEnd) ++at_;
-    return token;
-  }
-  bool Is(TokenKind kind, absl::string_view text) const {
-    return Now().kind == kind && Now().text == text;
-  }
-  bool TakeIf(TokenKind kind, absl::string_view text) {
-    if (!Is(kind, text)) return false;
-    Take();
-    return true;
-  }
-  bool TakeOperator(absl::string_view text) { return TakeIf(TokenKind::kOperator, text); }
-  bool TakeWord(absl::string_view text) { return TakeIf(TokenKind::kName, text); }
-
-  absl::Status Expected(absl::string_view what) const {
-    const bool end = Now().kind == TokenKind::kEnd;
-    return Invalid(Now().line,
-                   absl::StrCat(what, " is expected, not ", end ? "the end" : Quoted(Now().text)));
-  }
-  absl::Status Expect(TokenKind kind, absl::string_view text) {
-    return TakeIf(kind, text) ? absl::OkStatus() : Expected(Quoted(text));
-  }
-  absl::Status ExpectTagEnd() { return Expect(TokenKind::kTagEnd, "%}"); }
-  absl::StatusOr<std::string> TakeName() {
-    if (Now().kind != TokenKind::kName) return Expected("a name");
-    return Take().text;
-  }
-
   static Parsed Make(Node node) {
     for (const NodePtr& child : node.children) node.depth = std::max(node.depth, child->depth + 1);
     if (node.depth > kMaxTemplateDepth) return TooDeep(node.line);
@@ -160,10 +129,10 @@ class Parser {
       return Unknown(line, "`for` with `if` or `recursive` is not supported");
     }
     Take();
-    ATTENDANT_ASSIGN_OR_RETURN(NodePtr block, ParseBlock({"endfor"}));
+    ATTENDANT_ASSIGN_OR_RETURN(NodePtr block, ParseBlock({"endfor", "else"}));
     if (Now().kind == TokenKind::kEnd) return Invalid(line, "`for` has no `endfor`");
     Take();
-    Take();
+    if (Take().text == "else") return Unknown(line, "`for` with `else` is not supported");
     ATTENDANT_RETURN_IF_ERROR(ExpectTagEnd());
     return Make({.kind = NodeKind::kFor,
                  .line = line,
@@ -229,19 +198,16 @@ class Parser {
 
   Parsed ParseComparison() {
     bool compared = false;
-    ATTENDANT_ASSIGN_OR_RETURN(
-        NodePtr value,
-        ParseJoined([&] { return ParseSum(); },
-                    [&] {
-                      if (compared) return Joint{};
-                      for (const absl::string_view known : {"==", "!=", "<=", ">=", "<", ">"}) {
-                        if (!TakeOperator(known)) continue;
-                        compared = true;
-                        return Joint{NodeKind::kCompare, std::string(known)};
-                      }
-                      return Joint{};
-                    }));
-    return value;
+    return ParseJoined([&] { return ParseSum(); },
+                       [&] {
+                         if (compared) return Joint{};
+                         for (const absl::string_view known : {"==", "!=", "<=", ">=", "<", ">"}) {
+                           if (!TakeOperator(known)) continue;
+                           compared = true;
+                           return Joint{NodeKind::kCompare, std::string(known)};
+                         }
+                         return Joint{};
+                       });
   }
 
   Parsed ParseSum() {
@@ -254,12 +220,27 @@ class Parser {
                        [&] { return TakeOperator("~") ? Joint{NodeKind::kConcat} : Joint{}; });
   }
 
-  // A value, its attributes and items, then filters and tests.
+  // Filters and tests of a value with its attributes and items.
   Parsed ParseFiltered() {
+    ATTENDANT_ASSIGN_OR_RETURN(NodePtr value, ParseValue());
+    while (true) {
+      const int line = Now().line;
+      if (TakeOperator("|")) {
+        ATTENDANT_ASSIGN_OR_RETURN(value, ParseFilter(std::move(value), line));
+      } else if (TakeWord("is")) {
+        ATTENDANT_ASSIGN_OR_RETURN(value, ParseTest(std::move(value), line));
+      } else {
+        return value;
+      }
+    }
+  }
+
+  Parsed ParseValue() {
     ATTENDANT_ASSIGN_OR_RETURN(NodePtr value, ParsePrimary());
     while (true) {
       const int line = Now().line;
       if (TakeOperator(".")) {
+        if (Now().kind == TokenKind::kInteger) return NotHere();
         ATTENDANT_ASSIGN_OR_RETURN(std::string name, TakeName());
         if (Is(TokenKind::kOperator, "(")) {
           return Unknown(line, absl::StrCat("method ", Quoted(name), " is not supported"));
@@ -275,10 +256,6 @@ class Parser {
         ATTENDANT_ASSIGN_OR_RETURN(value, Make({.kind = NodeKind::kItem,
                                                 .line = line,
                                                 .children = {std::move(value), std::move(index)}}));
-      } else if (TakeOperator("|")) {
-        ATTENDANT_ASSIGN_OR_RETURN(value, ParseFilter(std::move(value), line));
-      } else if (TakeWord("is")) {
-        ATTENDANT_ASSIGN_OR_RETURN(value, ParseTest(std::move(value), line));
       } else {
         return value;
       }
@@ -292,10 +269,20 @@ class Parser {
     return Make(std::move(filter));
   }
 
+  bool BeginsValue() const {
+    const TokenKind kind = Now().kind;
+    return kind == TokenKind::kName || kind == TokenKind::kString || kind == TokenKind::kInteger ||
+           Is(TokenKind::kOperator, "(") || Is(TokenKind::kOperator, "[");
+  }
+
   Parsed ParseTest(NodePtr value, int line) {
     const bool negated = TakeWord("not");
     Node test{.kind = NodeKind::kTest, .line = line, .children = {std::move(value)}};
     ATTENDANT_ASSIGN_OR_RETURN(test.text, TakeName());
+    if (Is(TokenKind::kName, "is")) return Invalid(line, "a test of a test");
+    const bool goes_on =
+        Is(TokenKind::kName, "else") || Is(TokenKind::kName, "and") || Is(TokenKind::kName, "or");
+    if (BeginsValue() && !goes_on) return Unknown(line, "a test with an argument is not supported");
     ATTENDANT_ASSIGN_OR_RETURN(NodePtr made, Make(std::move(test)));
     if (!negated) return made;
     return Make({.kind = NodeKind::kNot, .line = line, .children = {std::move(made)}});
@@ -345,9 +332,7 @@ class Parser {
         return Make(std::move(node));
       }
       default:
-        return Now().kind == TokenKind::kOperator
-                   ? Unknown(line, absl::StrCat(Quoted(Now().text), " is not supported here"))
-                   : Expected("a value");
+        return Now().kind == TokenKind::kOperator ? NotHere() : Expected("a value");
     }
   }
 
@@ -362,8 +347,6 @@ class Parser {
     return Make(std::move(node));
   }
 
-  const std::vector<Token> tokens_;
-  size_t at_ = 0;
   int open_ = 0;
 };
 

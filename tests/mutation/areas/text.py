@@ -19,7 +19,11 @@ MUTANTS = {
         ("scopes_.pop_back();", ""),
         ("__builtin_add_overflow(a.number, b.number, &sum)", "__builtin_add_overflow(a.number, b.number, &sum) && false"),
     ],
+    "server/text/chat_template/chat_parser.cc": [
+        ("BeginsValue() && !goes_on", "false"),
+    ],
     "server/text/chat_template/chat_tokens.cc": [
+        ("end > text.data() && IsPythonSpace(PreviousCharacter(end))", "false"),
         ("begin > 0 || starts_line_", "begin > 0"),
         ("kind != '\\0' && sign == '-'", "false"),
     ],

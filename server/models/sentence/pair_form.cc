@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
+#include "server/text/text_offsets.h"
 #include "server/text/unicode/utf8.h"
 
 namespace attendant {
@@ -20,27 +21,48 @@ absl::Status CheckUtf8(absl::string_view text, absl::string_view which) {
   return absl::InvalidArgumentError(absl::StrCat("invalid UTF-8 at byte ", *offset, which));
 }
 
+bool ContinuesAt(absl::string_view text, size_t at) {
+  return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+}
+
+// The end of `text` that a cut keeps, as long as offsets can be: its tokens are those of the text,
+// but for some at the other end.
+absl::string_view KeptEnd(absl::string_view text, TruncationSide side) {
+  constexpr size_t kMost = TextOffsets::kMaxTextBytes;
+  if (text.size() <= kMost) return text;
+  if (side == TruncationSide::kLeft) {
+    size_t begin = text.size() - kMost;
+    while (ContinuesAt(text, begin)) ++begin;
+    return text.substr(begin);
+  }
+  size_t end = kMost;
+  while (ContinuesAt(text, end)) --end;
+  return text.substr(0, end);
+}
+
 // `text` without what is beyond its first tokens, or before its last ones. A character that lies in
 // a token and beyond goes too.
 absl::StatusOr<absl::string_view> CutToTokens(const Tokenizer& tokenizer, absl::string_view text,
                                               int64_t max_tokens, TruncationSide side) {
-  ATTENDANT_ASSIGN_OR_RETURN(const TokenizedText tokens,
-                             tokenizer.Tokenize(text, {.max_tokens = max_tokens,
-                                                       .side = side,
-                                                       .special_tokens = false,
-                                                       .count = false,
-                                                       .offsets = OffsetUnit::kBytes}));
+  const TokenizerOptions options{.max_tokens = max_tokens,
+                                 .side = side,
+                                 .special_tokens = false,
+                                 .count = false,
+                                 .offsets = OffsetUnit::kBytes};
+  const absl::string_view kept = KeptEnd(text, side);
+  ATTENDANT_ASSIGN_OR_RETURN(TokenizedText tokens, tokenizer.Tokenize(kept, options));
+  if (!tokens.truncated() && kept.size() < text.size()) {
+    ATTENDANT_ASSIGN_OR_RETURN(tokens, tokenizer.Tokenize(text, options));  // says the limit
+  }
   if (!tokens.truncated() || tokens.offsets.empty()) return text;
-  const auto continues = [&](size_t at) {
-    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
-  };
+  text = kept;
   if (side == TruncationSide::kLeft) {
     size_t begin = tokens.offsets.front().begin;
-    while (continues(begin)) ++begin;
+    while (ContinuesAt(text, begin)) ++begin;
     return text.substr(begin);
   }
   size_t end = tokens.offsets.back().end;
-  while (continues(end)) --end;
+  while (ContinuesAt(text, end)) --end;
   return text.substr(0, end);
 }
 

@@ -8,6 +8,7 @@ FILE_TESTS = {
     "server/models/sentence/late_interaction.cc": ["model_folder_test"],
     "server/models/sentence/model_folder.cc": ["model_folder_test"],
     "server/models/sentence/model_prompts.cc": ["model_folder_test"],
+    "server/models/sentence/pair_form.cc": ["model_folder_test"],
     "server/models/sentence/sparse_lookup.cc": ["model_folder_test"],
     "server/models/registry/model_registry.cc": ["model_registry_test", "app_test", "drain_test"],
     "server/models/registry/model_jobs.cc": ["model_registry_test"],
@@ -29,6 +30,9 @@ MUTANTS = {
         ("!transformer || «elements.size() != 1»", "false"),
         ("if (text.empty()) return absl::OkStatus();", ""),
         ("if (scores.has_value()) classifier->scores = *scores;", ""),
+    ],
+    "server/models/sentence/pair_form.cc": [
+        ("!tokens.truncated() && kept.size() < text.size()", "false"),
     ],
     "server/models/sentence/late_interaction.cc": [
         ("if (!skips_punctuation) late.skipped.clear();", ""),

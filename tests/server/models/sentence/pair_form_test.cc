@@ -112,6 +112,27 @@ TEST(PairFormTest, ADocumentIsCutToTokensFirst) {
   }
 }
 
+// Offsets have a limit, 2 MiB: its end falls into a character here, on both sides.
+TEST(PairFormTest, ALongDocumentIsCutToo) {
+  Folder folder("qwen2_word");
+  ASSERT_TRUE(folder.Read().ok());
+  std::string document;
+  while (document.size() < (size_t{5} << 19)) document += "z\u4e2d ";
+  const absl::string_view whole = document;
+  for (const TruncationSide side : {TruncationSide::kLeft, TruncationSide::kRight}) {
+    const auto tokenize = [&](absl::string_view text, int64_t most) {
+      return TokenizePair(*folder.prompts().pair_form, folder.tokenizer(), "q", text,
+                          {.max_tokens = 200, .side = side, .max_second_tokens = most});
+    };
+    const bool left = side == TruncationSide::kLeft;
+    const auto cut = tokenize(whole, 20);
+    ASSERT_TRUE(cut.ok()) << cut.status();
+    const auto end = tokenize(left ? whole.substr(whole.size() - 500) : whole.substr(0, 500), 20);
+    EXPECT_EQ(cut->token_ids, end->token_ids);
+    EXPECT_TRUE(absl::IsInvalidArgument(tokenize(whole, 100'000'000).status()));
+  }
+}
+
 TEST(PairFormTest, RefusesTextsAsATokenizerDoes) {
   Folder folder("qwen2_word");
   ASSERT_TRUE(folder.Read().ok());

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "kernels/core/base/quote.h"
@@ -22,6 +23,7 @@
 #include "server/models/sentence/chat_template.h"
 #include "server/models/sentence/pair_form.h"
 #include "server/models/sentence/transformer_file.h"
+#include "server/text/base/token_files.h"
 
 namespace attendant {
 namespace {
@@ -88,17 +90,6 @@ absl::Status ReadArguments(const JsonNode& file, TemplateSettings& settings) {
   return absl::OkStatus();
 }
 
-absl::Status ReadSpecialTokens(const JsonNode& config, TemplateSettings& settings) {
-  for (const char* name : kSpecialTokens) {
-    if (!config.Has(name)) continue;
-    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode node, config.Field(name));
-    std::string token;
-    ATTENDANT_RETURN_IF_ERROR(node.IsObject() ? node.Require("content", token) : node.Get(token));
-    settings.variables.emplace(name, token);  // an argument of that name counts before
-  }
-  return absl::OkStatus();
-}
-
 // A template and the name of its place.
 struct TemplateText {
   std::string where;
@@ -134,6 +125,37 @@ absl::StatusOr<TemplateText> ReadTemplate(const ModelFolder& folder, const JsonN
   if (absl::IsNotFound(text.status())) return ReadInConfig(config);
   ATTENDANT_RETURN_IF_ERROR(text);
   return TemplateText{.where = path, .text = *std::move(text)};
+}
+
+// Whether `file` says which token that is; null says that there is none.
+absl::StatusOr<bool> ReadSpecialToken(const JsonNode& file, const std::string& name,
+                                      TemplateSettings& settings) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> fields, file.FieldNames());
+  if (std::find(fields.begin(), fields.end(), name) == fields.end()) return false;
+  if (!file.Has(name)) return true;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode node, file.Field(name));
+  std::string token;
+  ATTENDANT_RETURN_IF_ERROR(node.IsObject() ? node.Require("content", token) : node.Get(token));
+  settings.variables.emplace(name, token);
+  return true;
+}
+
+// The older file counts before, as for transformers. A token that no file names may have a default
+// in the tokenizer's class: a template that may want it is refused.
+absl::Status ReadSpecialTokens(const ModelFolder& folder, const JsonNode& config,
+                               const TemplateText& source, TemplateSettings& settings) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(folder.encoder, config));
+  for (const std::string name : kSpecialTokens) {
+    if (settings.variables.count(name) > 0) continue;  // an argument of that name
+    ATTENDANT_ASSIGN_OR_RETURN(bool said, ReadSpecialToken(map, name, settings));
+    if (said) continue;
+    ATTENDANT_ASSIGN_OR_RETURN(said, ReadSpecialToken(config, name, settings));
+    if (said || !absl::StrContains(source.text, name)) continue;
+    return absl::UnimplementedError(absl::StrCat(source.where, ": the template has ", Quoted(name),
+                                                 ", which is not in ", config.where(),
+                                                 "; null says that there is none"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckOnce(const ChatText& text, int unknown, absl::string_view what) {
@@ -219,8 +241,8 @@ absl::Status AddPairForms(const ModelFolder& folder, const Tokenizer& tokenizer,
                              ReadTransformerFile(folder.encoder));
   if (file.has_value()) ATTENDANT_RETURN_IF_ERROR(ReadArguments(*file, settings));
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.encoder.Read("tokenizer_config.json"));
-  ATTENDANT_RETURN_IF_ERROR(ReadSpecialTokens(config, settings));
   ATTENDANT_ASSIGN_OR_RETURN(const TemplateText source, ReadTemplate(folder, config));
+  ATTENDANT_RETURN_IF_ERROR(ReadSpecialTokens(folder, config, source, settings));
   const absl::StatusOr<ChatTemplate> chat = ChatTemplate::Parse(source.text);
   const absl::Status status =
       chat.ok() ? AddForms(FormReader(*chat, settings, tokenizer), prompts) : chat.status();

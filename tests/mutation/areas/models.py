@@ -9,6 +9,7 @@ FILE_TESTS = {
     "server/models/sentence/model_folder.cc": ["model_folder_test"],
     "server/models/sentence/model_prompts.cc": ["model_folder_test"],
     "server/models/sentence/pair_form.cc": ["model_folder_test"],
+    "server/models/sentence/read_pair_forms.cc": ["model_folder_test"],
     "server/models/sentence/sparse_lookup.cc": ["model_folder_test"],
     "server/models/registry/model_registry.cc": ["model_registry_test", "app_test", "drain_test"],
     "server/models/registry/model_jobs.cc": ["model_registry_test"],
@@ -33,6 +34,10 @@ MUTANTS = {
     ],
     "server/models/sentence/pair_form.cc": [
         ("!tokens.truncated() && kept.size() < text.size()", "false"),
+    ],
+    "server/models/sentence/read_pair_forms.cc": [
+        ("said || !absl::StrContains(source.text, name)", "true"),
+        ("if (!file.Has(name)) return true;", "if (!file.Has(name)) return false;"),
     ],
     "server/models/sentence/late_interaction.cc": [
         ("if (!skips_punctuation) late.skipped.clear();", ""),

@@ -185,6 +185,30 @@ TEST(PairFormTest, SettingsAreVariablesOfTheTemplate) {
   EXPECT_EQ(folder.prompts().pair_form->text.back().fixed, "xTrue7TrueETrueFalse");
 }
 
+TEST(PairFormTest, SpecialTokensAreThoseOfTransformers) {
+  const auto read = [](const std::string& config, const std::string& map, const std::string& tail) {
+    Folder folder("qwen2_word",
+                  {{"chat_template.jinja",
+                    absl::StrCat("{{ messages[0].content }}{{ messages[1].content }}.", tail)},
+                   {"tokenizer_config.json", config},
+                   {"special_tokens_map.json", map}});
+    const absl::Status status = folder.Read();
+    return status.ok() ? folder.prompts().pair_form->text.back().fixed : status.ToString();
+  };
+  const std::string map = R"({"eos_token": {"content": "M"}, "pad_token": null})";
+  const std::string tail = "{{ eos_token }}{{ pad_token }}";
+  EXPECT_EQ(read(R"({"eos_token": "E", "pad_token": "P"})", "{}", tail), ".EP");
+  EXPECT_EQ(read(R"({"eos_token": "E", "pad_token": "P"})", map, tail), ".M");
+  EXPECT_EQ(read("{}", map, tail), ".M");
+  EXPECT_EQ(read(R"({"eos_token": null, "pad_token": null})", "{}", tail), ".");
+  EXPECT_EQ(read(R"({"eos_token": "E", "pad_token": "P", "added_tokens_decoder": {}})", map, tail),
+            ".EP");
+  EXPECT_THAT(read(R"({"eos_token": "E"})", "{}", tail), HasSubstr("UNIMPLEMENTED: "));
+  EXPECT_THAT(read("{}", "{}", tail),
+              HasSubstr("chat_template.jinja: the template has `eos_token`, which is not in "));
+  EXPECT_EQ(read("{}", "{}", ""), ".");
+}
+
 TEST(PairFormTest, RefusesFoldersThatItWouldServeWrongly) {
   const auto settings = [](const std::string& arguments) {
     return absl::StrCat(R"({"modality_config": {"message": {"format": "flat"}},

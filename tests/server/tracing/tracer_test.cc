@@ -272,6 +272,7 @@ TEST_F(TracerTest, AFlushSendsAtOnceWhatWaitsForTheNextAttempt) {
     Start();
     Add({"a"});
     AwaitChanges(told + 1);
+    absl::SleepFor(absl::Milliseconds(round));  // later each time, until its thread waits
     sent = tracer_->Flush(absl::Seconds(1));
   }
   EXPECT_TRUE(sent);

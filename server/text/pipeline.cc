@@ -15,7 +15,7 @@
 #include "server/text/base/aligned_text.h"
 #include "server/text/base/growth.h"
 #include "server/text/text_offsets.h"
-#include "server/text/unicode/utf8.h"
+#include "server/text/unicode/check_utf8.h"
 
 namespace attendant {
 namespace {
@@ -168,9 +168,7 @@ absl::StatusOr<TokenizedText> TokenizerPipeline::Tokenize(absl::string_view text
   const std::span<const TemplatePart> sequence =
       options.special_tokens ? std::span(parts_.sequence.single) : std::span(&kTextAlone, 1);
   if (options.prompt.empty()) return Assemble({&text, 1}, sequence, "text", options);
-  if (const std::optional<size_t> offset = FindInvalidUtf8(text)) {
-    return absl::InvalidArgumentError(absl::StrCat("invalid UTF-8 at byte ", *offset));
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckUtf8(text));
   const std::string joined = absl::StrCat(options.prompt, text);
   const absl::string_view whole = joined;
   return Assemble({&whole, 1}, sequence, "text", options);
@@ -203,10 +201,7 @@ absl::StatusOr<TokenizedText> TokenizerPipeline::Assemble(std::span<const absl::
   std::vector<Ids> ids;
   size_t found = 0;
   for (const absl::string_view text : texts) {
-    if (const std::optional<size_t> offset = FindInvalidUtf8(text)) {
-      return absl::InvalidArgumentError(absl::StrCat("invalid UTF-8 at byte ", *offset,
-                                                     ids.empty() ? "" : " of the second text"));
-    }
+    ATTENDANT_RETURN_IF_ERROR(CheckUtf8(text, ids.empty() ? "" : " of the second text"));
     ATTENDANT_RETURN_IF_ERROR(CheckOffsets(text, options));
     Ids& found_ids = ids.emplace_back();
     found_ids.enough = enough;

@@ -3,26 +3,24 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
 #include "server/text/text_offsets.h"
-#include "server/text/unicode/utf8.h"
+#include "server/text/unicode/check_utf8.h"
 
 namespace attendant {
 namespace {
 
-absl::Status CheckUtf8(absl::string_view text, absl::string_view which) {
-  const std::optional<size_t> offset = FindInvalidUtf8(text);
-  if (!offset.has_value()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("invalid UTF-8 at byte ", *offset, which));
-}
-
-bool ContinuesAt(absl::string_view text, size_t at) {
-  return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+// `text` up to byte `at`, or on the left from there on. A character that lies on both sides goes.
+absl::string_view Cut(absl::string_view text, size_t at, TruncationSide side) {
+  const bool left = side == TruncationSide::kLeft;
+  while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) {
+    left ? ++at : --at;
+  }
+  return left ? text.substr(at) : text.substr(0, at);
 }
 
 // The end of `text` that a cut keeps, as long as offsets can be: its tokens are those of the text,
@@ -30,18 +28,10 @@ bool ContinuesAt(absl::string_view text, size_t at) {
 absl::string_view KeptEnd(absl::string_view text, TruncationSide side) {
   constexpr size_t kMost = TextOffsets::kMaxTextBytes;
   if (text.size() <= kMost) return text;
-  if (side == TruncationSide::kLeft) {
-    size_t begin = text.size() - kMost;
-    while (ContinuesAt(text, begin)) ++begin;
-    return text.substr(begin);
-  }
-  size_t end = kMost;
-  while (ContinuesAt(text, end)) --end;
-  return text.substr(0, end);
+  return Cut(text, side == TruncationSide::kLeft ? text.size() - kMost : kMost, side);
 }
 
-// `text` without what is beyond its first tokens, or before its last ones. A character that lies in
-// a token and beyond goes too.
+// `text` without what is beyond its first tokens, or before its last ones.
 absl::StatusOr<absl::string_view> CutToTokens(const Tokenizer& tokenizer, absl::string_view text,
                                               int64_t max_tokens, TruncationSide side) {
   const TokenizerOptions options{.max_tokens = max_tokens,
@@ -55,15 +45,8 @@ absl::StatusOr<absl::string_view> CutToTokens(const Tokenizer& tokenizer, absl::
     ATTENDANT_ASSIGN_OR_RETURN(tokens, tokenizer.Tokenize(text, options));  // says the limit
   }
   if (!tokens.truncated() || tokens.offsets.empty()) return text;
-  text = kept;
-  if (side == TruncationSide::kLeft) {
-    size_t begin = tokens.offsets.front().begin;
-    while (ContinuesAt(text, begin)) ++begin;
-    return text.substr(begin);
-  }
-  size_t end = tokens.offsets.back().end;
-  while (ContinuesAt(text, end)) --end;
-  return text.substr(0, end);
+  const bool left = side == TruncationSide::kLeft;
+  return Cut(kept, left ? tokens.offsets.front().begin : tokens.offsets.back().end, side);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "server/models/sentence/chat_template.h"
 #include "server/models/sentence/pair_form.h"
 #include "server/models/sentence/transformer_file.h"
+#include "server/text/base/literals.h"
 #include "server/text/base/token_files.h"
 
 namespace attendant {
@@ -132,11 +133,9 @@ absl::StatusOr<bool> ReadSpecialToken(const JsonNode& file, const std::string& n
                                       TemplateSettings& settings) {
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> fields, file.FieldNames());
   if (std::find(fields.begin(), fields.end(), name) == fields.end()) return false;
-  if (!file.Has(name)) return true;
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode node, file.Field(name));
-  std::string token;
-  ATTENDANT_RETURN_IF_ERROR(node.IsObject() ? node.Require("content", token) : node.Get(token));
-  settings.variables.emplace(name, token);
+  std::optional<std::string> token;
+  ATTENDANT_RETURN_IF_ERROR(ReadTokenText(file, name, token));
+  if (token.has_value()) settings.variables.emplace(name, *std::move(token));
   return true;
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <initializer_list>
-#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -14,7 +13,7 @@
 #include "server/text/chat_template/chat_template.h"
 #include "server/text/chat_template/chat_token_reader.h"
 #include "server/text/chat_template/chat_tokens.h"
-#include "server/text/unicode/utf8.h"
+#include "server/text/unicode/check_utf8.h"
 
 namespace attendant::chat {
 namespace {
@@ -60,6 +59,14 @@ class Parser : private TokenReader {
     });
   }
 
+  // The block of a tag, and the beginning of that of `ends` which follows.
+  Parsed ParseInside(absl::string_view tag, int line,
+                     std::initializer_list<absl::string_view> ends) {
+    ATTENDANT_ASSIGN_OR_RETURN(NodePtr block, ParseBlock(ends));
+    if (Take().kind != TokenKind::kEnd) return block;
+    return Invalid(line, absl::StrCat("`", tag, "` has no `end", tag, "`"));
+  }
+
   bool AtEndOf(std::initializer_list<absl::string_view> ends) const {
     return Now().kind == TokenKind::kTagBegin && Ahead().kind == TokenKind::kName &&
            std::find(ends.begin(), ends.end(), Ahead().text) != ends.end();
@@ -103,18 +110,14 @@ class Parser : private TokenReader {
     do {
       ATTENDANT_ASSIGN_OR_RETURN(NodePtr condition, ParseExpression());
       ATTENDANT_RETURN_IF_ERROR(ExpectTagEnd());
-      ATTENDANT_ASSIGN_OR_RETURN(NodePtr block, ParseBlock({"elif", "else", "endif"}));
+      ATTENDANT_ASSIGN_OR_RETURN(NodePtr block, ParseInside("if", line, {"elif", "else", "endif"}));
       node.children.push_back(std::move(condition));
       node.children.push_back(std::move(block));
-      if (Now().kind == TokenKind::kEnd) return Invalid(line, "`if` has no `endif`");
-      Take();
     } while (TakeWord("elif"));
     if (TakeWord("else")) {
       ATTENDANT_RETURN_IF_ERROR(ExpectTagEnd());
-      ATTENDANT_ASSIGN_OR_RETURN(NodePtr block, ParseBlock({"endif"}));
+      ATTENDANT_ASSIGN_OR_RETURN(NodePtr block, ParseInside("if", line, {"endif"}));
       node.children.push_back(std::move(block));
-      if (Now().kind == TokenKind::kEnd) return Invalid(line, "`if` has no `endif`");
-      Take();
     }
     ATTENDANT_RETURN_IF_ERROR(Expect(TokenKind::kName, "endif"));
     ATTENDANT_RETURN_IF_ERROR(ExpectTagEnd());
@@ -129,9 +132,7 @@ class Parser : private TokenReader {
       return Unknown(line, "`for` with `if` or `recursive` is not supported");
     }
     Take();
-    ATTENDANT_ASSIGN_OR_RETURN(NodePtr block, ParseBlock({"endfor", "else"}));
-    if (Now().kind == TokenKind::kEnd) return Invalid(line, "`for` has no `endfor`");
-    Take();
+    ATTENDANT_ASSIGN_OR_RETURN(NodePtr block, ParseInside("for", line, {"endfor", "else"}));
     if (Take().text == "else") return Unknown(line, "`for` with `else` is not supported");
     ATTENDANT_RETURN_IF_ERROR(ExpectTagEnd());
     return Make({.kind = NodeKind::kFor,
@@ -357,9 +358,7 @@ absl::StatusOr<std::shared_ptr<const Node>> ParseTemplate(absl::string_view sour
     return absl::InvalidArgumentError(absl::StrCat("the template has ", source.size(),
                                                    " bytes, the limit is ", kMaxTemplateBytes));
   }
-  if (const std::optional<size_t> offset = FindInvalidUtf8(source)) {
-    return absl::InvalidArgumentError(absl::StrCat("invalid UTF-8 at byte ", *offset));
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckUtf8(source));
   ATTENDANT_ASSIGN_OR_RETURN(std::vector<Token> tokens, FindTokens(source));
   return Parser(std::move(tokens)).Run();
 }

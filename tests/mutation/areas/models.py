@@ -37,7 +37,7 @@ MUTANTS = {
     ],
     "server/models/sentence/read_pair_forms.cc": [
         ("said || !absl::StrContains(source.text, name)", "true"),
-        ("if (!file.Has(name)) return true;", "if (!file.Has(name)) return false;"),
+        ("*std::move(token));\n  return «true»;", "token.has_value()"),
     ],
     "server/models/sentence/late_interaction.cc": [
         ("if (!skips_punctuation) late.skipped.clear();", ""),

@@ -217,9 +217,9 @@ TEST_F(LoadCommandTest, LoadSweepsOverRatesAndWritesAPage) {
 // A server that fails every request keeps no objective, at any rate.
 TEST_F(LoadCommandTest, LoadFindsNoRateThatFailingServersKeep) {
   server_.FailNext(100000, absl::InternalError("broken"));
-  EXPECT_EQ(
-      Run({"load", "--find_max", "--slo=p99=50ms", "--rate=1000", "--duration=100ms", "--warmup=0"}),
-      5);
+  EXPECT_EQ(Run({"load", "--find_max", "--slo=p99=50ms", "--rate=1000", "--duration=100ms",
+                 "--warmup=0"}),
+            5);
   EXPECT_THAT(out_, HasSubstr("No rate down to 0.1 requests/s kept p99=50ms"));
 }
 
@@ -278,49 +278,48 @@ class InterruptingBuffer : public std::stringbuf {
   bool raised_ = false;
 };
 
+// The terminal of a command that a signal ends.
+struct InterruptedIo {
+  explicit InterruptedIo(int signal = SIGINT) : buffer(nullptr, signal) {}
+
+  InterruptingBuffer buffer;
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostream err{&buffer};
+  Io io{.in = in, .out = out, .err = err, .err_is_terminal = true};
+};
+
 // Nothing answers, so only the signal can end the load.
 TEST_F(LoadCommandTest, ASignalEndsALoadEarlyAndItStillReports) {
   server_.Stall();
   for (const int signal : {SIGINT, SIGTERM}) {
-    InterruptingBuffer buffer(nullptr, signal);
-    std::istringstream in;
-    std::ostringstream out;
-    std::ostream err(&buffer);
-    Io io{.in = in, .out = out, .err = err, .err_is_terminal = true};
+    InterruptedIo terminal(signal);
     const std::vector<std::string> args = {"load",          "--server",     server_.address(),
                                            "--duration=1h", "--timeout=1h", "--json"};
-    EXPECT_EQ(RunAttendant(args, io), 3);
-    const json report = json::parse(out.str());
+    EXPECT_EQ(RunAttendant(args, terminal.io), 3);
+    const json report = json::parse(terminal.out.str());
     EXPECT_EQ(report["requests"]["ok"], 0);
     EXPECT_EQ(report["interrupted"], true);
-    EXPECT_THAT(buffer.str(), HasSubstr("no request succeeded"));
+    EXPECT_THAT(terminal.buffer.str(), HasSubstr("no request succeeded"));
   }
 }
 
 // The requests that ran are in no figure, and were the slowest.
 TEST_F(LoadCommandTest, AnInterruptedLoadGetsNoVerdict) {
-  InterruptingBuffer buffer;
-  std::istringstream in;
-  std::ostringstream out;
-  std::ostream err(&buffer);
-  Io io{.in = in, .out = out, .err = err, .err_is_terminal = true};
+  InterruptedIo terminal;
   const std::vector<std::string> args = {"load",          "--server",    server_.address(),
                                          "--duration=1h", "--warmup=0s", "--fail_if=p99>1h"};
-  EXPECT_EQ(RunAttendant(args, io), 6);
-  EXPECT_THAT(buffer.str(), HasSubstr("no verdict, the load was interrupted"));
+  EXPECT_EQ(RunAttendant(args, terminal.io), 6);
+  EXPECT_THAT(terminal.buffer.str(), HasSubstr("no verdict, the load was interrupted"));
 }
 
 TEST_F(LoadCommandTest, AnInterruptedSearchClaimsNoRate) {
-  InterruptingBuffer buffer;
-  std::istringstream in;
-  std::ostringstream out;
-  std::ostream err(&buffer);
-  Io io{.in = in, .out = out, .err = err, .err_is_terminal = true};
+  InterruptedIo terminal;
   const std::vector<std::string> args = {"load",          "--server",    server_.address(),
                                          "--duration=1h", "--find_max",  "--slo=p99=10s",
                                          "--rate=50",     "--warmup=0s", "--timeout=1h"};
-  EXPECT_EQ(RunAttendant(args, io), 6);
-  EXPECT_THAT(out.str(), HasSubstr("No verdict: no rate was measured whole."));
+  EXPECT_EQ(RunAttendant(args, terminal.io), 6);
+  EXPECT_THAT(terminal.out.str(), HasSubstr("No verdict: no rate was measured whole."));
 }
 
 // Calls `at_flush` when a line of the table has been written.

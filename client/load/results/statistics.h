@@ -21,7 +21,7 @@ inline constexpr size_t kMinValues = 5;
 // The mean of `values`. nullopt with fewer than kMinValues.
 std::optional<Estimate> EstimateMean(std::span<const double> values);
 
-// What 95 % are of: one interval holds its true value, or six of one comparison all do.
+// With 95 % one interval holds its true value, or all six of one comparison do.
 enum class Sure { kOfOne, kOfSix };
 
 // The mean of `b` minus that of `a`, whose deviations may differ (Welch). nullopt when either has

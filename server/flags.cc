@@ -63,7 +63,7 @@ void AddModelFlags(ServerFlags& flags, FlagParser& parser) {
                    "it is refused; 0 is what the machine and the cgroup have");
   parser.AddChoice("dtype", &flags.dtype, {"auto", "f32", "bf16", "f16", "int8", "fp8"},
                    "Number format of the computation; auto is bf16 where the hardware has it, else "
-                   "f32; f16 and fp8 need a GPU, int8 a CPU with AVX-512 VNNI");
+                   "f32; f16 and fp8 need a GPU, int8 a CPU");
 }
 
 void AddHardwareFlags(ServerFlags& flags, FlagParser& parser) {

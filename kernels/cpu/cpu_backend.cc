@@ -25,8 +25,11 @@ class CpuBackend final : public Backend {
       return absl::UnimplementedError(
           absl::StrCat("the cpu back end has no ", DTypeName(dtype), ": use f32, bf16 or int8"));
     }
-    if (dtype == DType::kBf16 && !level_.bf16) return Slow("bf16", "AVX512_BF16 or AMX");
-    if (dtype == DType::kInt8 && !level_.int8) return Slow("int8", "AVX512_VNNI or AMX");
+    if (dtype == DType::kBf16 && !level_.bf16) {
+      return absl::UnimplementedError(
+          absl::StrCat("bf16 is not faster than f32 without AVX512_BF16 or AMX, and cpu_isa is ",
+                       CpuIsaName(level_.isa), ": use f32 or int8"));
+    }
     return absl::OkStatus();
   }
 
@@ -38,12 +41,6 @@ class CpuBackend final : public Backend {
   }
 
  private:
-  absl::Status Slow(absl::string_view dtype, absl::string_view needs) const {
-    return absl::UnimplementedError(absl::StrCat(dtype, " is not faster than f32 without ", needs,
-                                                 ", and cpu_isa is ", CpuIsaName(level_.isa),
-                                                 ": use ", level_.int8 ? "f32 or int8" : "f32"));
-  }
-
   const cpu::IsaLevel& level_;
   const int load_threads_;
 };

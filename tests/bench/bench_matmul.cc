@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "kernels/cpu/matmul/onednn_matmul.h"
 #include "kernels/cpu/simd/isa_level.h"
 #include "tests/bench/timing.h"
 
@@ -11,12 +10,12 @@ namespace attendant::bench {
 namespace {
 
 std::unique_ptr<cpu::Matmul> Create(const BenchMatmulWeights::Options& given) {
-  const auto level = cpu::FindIsaLevel(given.isa);
+  const auto choice = given.by_onednn ? cpu::MatmulChoice::kOneDnn : cpu::MatmulChoice::kAuto;
+  const auto level = cpu::FindIsaLevel(given.isa, choice);
   if (!level.ok()) Die(level.status());
   const cpu::Matmul::Options options{
       .dtype = given.dtype, .k = given.k, .n = given.n, .max_rows = given.max_rows};
-  auto matmul =
-      given.by_onednn ? cpu::OneDnnMatmul::Create(options) : cpu::CreateMatmul(**level, options);
+  auto matmul = cpu::CreateMatmul(**level, options);
   if (!matmul.ok()) Die(matmul.status());
   return *std::move(matmul);
 }

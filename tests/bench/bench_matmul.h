@@ -19,7 +19,7 @@ class BenchMatmulWeights {
     DType dtype = DType::kF32;
     int64_t k = 0, n = 0;
     int64_t max_rows = 0;
-    bool by_onednn = false;      // by oneDNN's matmul primitive, else by what the engine takes
+    bool by_onednn = false;      // where it has a fast one, else by what the engine takes
     CpuIsa isa = CpuIsa::kAuto;  // of the engine; LimitOneDnn sets that of oneDNN
   };
   // Ends the program where there is no fast kernel.

@@ -56,7 +56,7 @@ BlockLinears::BlockLinears(const PackedLayers& layers, int threads, FewRows few_
 
 Operand BlockLinears::AllocateOperand(Arena& arena, int64_t columns) const {
   const int64_t row_bytes = columns * OperandBytes(dtype_);
-  return {.values = arena.Allocate<std::byte>(kMaxBlockRows * row_bytes),
+  return {.values = arena.Allocate<std::byte>(kMaxBlockRows * row_bytes + kSpareBytes),
           .row_bytes = row_bytes,
           .quantization =
               dtype_ == DType::kInt8 ? arena.Allocate<RowQuantization>(kMaxBlockRows) : nullptr};

@@ -19,16 +19,19 @@ namespace attendant::cpu {
 inline constexpr int64_t kRowGranularity = 16;
 inline int64_t RoundUpRows(int64_t rows) { return RoundUp(rows, kRowGranularity); }
 
+// Bytes behind 8-bit rows that a matmul may read: what fills up the last group of 4.
+inline constexpr int64_t kSpareBytes = 3;
+
 // One thread's means to run the matmuls of a Matmul. Thread-confined.
 class MatmulExecutor {
  public:
   virtual ~MatmulExecutor() = default;
 
   // y = x [rows, k] w, as the Matmul's output has it. x and y have room for RoundUpRows(rows) rows,
-  // and what is in those beyond `rows` means nothing. Of MatmulOutput::kAdded y needs no such room:
-  // rows beyond are neither read nor written.
-  // REQUIRES: rows at most max_rows; terms.bias exactly when the Matmul has one, and the other
-  // terms when it also computes in int8. False when the matmul failed.
+  // x in int8 for kSpareBytes more, and what is in those beyond `rows` means nothing. Of
+  // MatmulOutput::kAdded y needs no such room: rows beyond are neither read nor written. REQUIRES:
+  // rows at most max_rows; terms.bias exactly when the Matmul has one, and the other terms when it
+  // also computes in int8. False when the matmul failed.
   [[nodiscard]] virtual bool Run(int64_t rows, const void* x, const void* packed_weight,
                                  const MatmulTerms& terms, void* y) = 0;
 };
@@ -48,7 +51,7 @@ enum class MatmulOutput : uint8_t {
 // for every m.
 //   f32   x f32, w f32, y f32
 //   bf16  x bf16, w bf16, y f32 or bf16
-//   int8  x u8, w s8, y s32, f32 or bf16
+//   int8  x u8, w s8 from -127 on, within Options::pairs_in_16_bits, y s32, f32 or bf16
 // Immutable and thread-safe.
 class Matmul {
  public:
@@ -60,6 +63,8 @@ class Matmul {
     bool bias = false;
     MatmulOutput output = MatmulOutput::kSums;
     Activation activation = Activation::kGeluErf;  // of kActivated and kGated
+    // Of int8, as MatmulKernels has it; CreateMatmul sets it to what its level needs.
+    bool pairs_in_16_bits = false;
     int64_t y_columns = 0;  // values from one row of y to the next; 0: as many as it has
 
     bool activates() const {

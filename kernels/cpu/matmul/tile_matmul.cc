@@ -95,7 +95,10 @@ bool TileMatmul::Covers(const VectorKernels& kernels, const Options& options) {
   const MatmulKernels& tiles = KernelsOf(kernels, options.dtype);
   if (MultiplyOf(tiles, options) == nullptr || IsBiasedSum(options)) return false;
   if (options.output == MatmulOutput::kGated && options.n % tiles.panel_columns != 0) return false;
-  return options.k % tiles.group_values == 0 || tiles.step_groups > 1;
+  // A group that a row does not fill reads on into the next: bytes, which zeros of the weight make
+  // 0, but numbers that are not finite they do not.
+  const bool fills_groups = options.k % tiles.group_values == 0 || tiles.step_groups > 1;
+  return fills_groups || options.dtype == DType::kInt8;
 }
 
 TileMatmul::TileMatmul(const VectorKernels& kernels, const Options& options)

@@ -11,11 +11,11 @@ namespace attendant::cpu {
 namespace {
 
 std::array<IsaLevel, 5> LevelsWith(MatmulChoice matmul) {
-  return {{{CpuIsa::kAvx2, matmul, kAvx2Kernels, false, false},
-           {CpuIsa::kAvx512, matmul, kAvx512Kernels, false, false},
-           {CpuIsa::kAvx512Vnni, matmul, kAvx512VnniKernels, false, true},
-           {CpuIsa::kAvx512Bf16, matmul, kAvx512Bf16Kernels, true, true},
-           {CpuIsa::kAmx, matmul, kAmxKernels, true, true}}};
+  return {{{CpuIsa::kAvx2, matmul, kAvx2Kernels, false},
+           {CpuIsa::kAvx512, matmul, kAvx512Kernels, false},
+           {CpuIsa::kAvx512Vnni, matmul, kAvx512VnniKernels, false},
+           {CpuIsa::kAvx512Bf16, matmul, kAvx512Bf16Kernels, true},
+           {CpuIsa::kAmx, matmul, kAmxKernels, true}}};
 }
 
 }  // namespace

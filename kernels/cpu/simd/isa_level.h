@@ -22,15 +22,14 @@ absl::string_view MatmulChoiceName(MatmulChoice choice);  // "auto", "onednn", "
 // INVALID_ARGUMENT, with the names that exist, for any other word.
 absl::StatusOr<MatmulChoice> ParseMatmulChoice(absl::string_view name);
 
-// The kernels of one instruction set, the implementation of matmuls beside them, and the number
-// formats whose matmuls are faster there than those of f32. Nothing remembers a level for the
-// process: whoever computes gets it as an argument.
+// The kernels of one instruction set, the implementation of matmuls beside them, and whether its
+// matmuls in bf16 are faster than those in f32, as those in int8 are everywhere. Nothing remembers
+// a level for the process: whoever computes gets it as an argument.
 struct IsaLevel {
   CpuIsa isa;
   MatmulChoice matmul;
   const VectorKernels& kernels;
   bool bf16;
-  bool int8;
 };
 
 // The level asked for, for kAuto the best of this machine. It

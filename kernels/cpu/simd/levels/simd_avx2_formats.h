@@ -51,11 +51,17 @@ ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
   StoreBf16(lanes, v);
   for (int64_t i = 0; i < CountLanes(mask); ++i) p[i] = lanes[i];
 }
+// Rounds values from -0.5 on, those above 255 to 255.
 ATTENDANT_INLINE void StoreU8(uint8_t* p, F32 v, Mask mask) {
-  alignas(32) int32_t lanes[kLanes];
-  const __m256i rounded = _mm256_min_epi32(_mm256_cvtps_epi32(v), _mm256_set1_epi32(255));
-  _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), rounded);
-  for (int64_t i = 0; i < CountLanes(mask); ++i) p[i] = static_cast<uint8_t>(lanes[i]);
+  const __m256i rounded = _mm256_cvtps_epi32(v);
+  const __m128i words =
+      _mm_packs_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1));
+  const __m128i packed = _mm_packus_epi16(words, words);
+  const int64_t count = CountLanes(mask);
+  if (count == kLanes) return _mm_storel_epi64(reinterpret_cast<__m128i*>(p), packed);
+  uint8_t bytes[kLanes];
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(bytes), packed);
+  for (int64_t i = 0; i < count; ++i) p[i] = bytes[i];
 }
 
 }  // namespace avx2

@@ -4,10 +4,11 @@
 #include "kernels/cpu/simd/levels/simd_avx512_formats.h"
 
 // For matmuls of 8-bit numbers besides: dot products of four, summed in s32.
-#define ATTENDANT_HAS_BYTE_DOT 1
 
 namespace attendant::cpu {
 namespace avx512 {
+
+inline constexpr bool kSumsPairsIn16Bits = false;
 
 // c + a[0] * b[0] + ... + a[3] * b[3] in each lane: c is s32, a four u8, b four s8, all held as the
 // bits of floats. Exact, but for sums beyond 32 bits.

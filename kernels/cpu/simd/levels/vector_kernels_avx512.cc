@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/simd/levels/simd_avx512_formats.h"
+#include "kernels/cpu/simd/levels/simd_avx512_bytes.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 
 namespace attendant::cpu {

@@ -254,7 +254,7 @@ TEST_P(MatmulOutputsTest, AreAskedFor) {
   for (const MatmulChoice choice :
        {MatmulChoice::kAuto, MatmulChoice::kTiles, MatmulChoice::kOneDnn}) {
     const IsaLevel level{
-        .isa = CpuIsa::kAuto, .matmul = choice, .kernels = kernels(), .bf16 = true, .int8 = true};
+        .isa = CpuIsa::kAuto, .matmul = choice, .kernels = kernels(), .bf16 = true};
     for (const MatmulOutput output : {MatmulOutput::kActivated, MatmulOutput::kGated})
       EXPECT_EQ(HasOutput(level, OptionsFor(output, 64, 128)), choice != MatmulChoice::kOneDnn);
   }

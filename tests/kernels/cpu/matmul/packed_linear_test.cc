@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/matmul/linear_executor.h"
 #include "kernels/cpu/simd/isa_level.h"
+#include "tests/kernels/cpu/simd/available_kernels.h"
 
 namespace attendant::cpu {
 namespace {
@@ -42,25 +43,21 @@ struct Linear {
 
 class PackedLinearTest : public testing::Test {
  protected:
-  // Null where this machine has no fast kernel.
-  const Matmul* Create(DType dtype) {
-    const auto level = FindIsaLevel(CpuIsa::kAuto);
-    if (!level.ok()) return nullptr;
-    auto matmul =
-        CreateMatmul(**level, {.dtype = dtype, .k = kInputs, .n = kOutputs, .max_rows = 32});
-    if (!matmul.ok()) return nullptr;
-    matmul_ = *std::move(matmul);
+  const Matmul* CreateInt8(const IsaLevel& level) {
+    matmul_ =
+        CreateMatmul(level, {.dtype = DType::kInt8, .k = kInputs, .n = kOutputs, .max_rows = 32})
+            .value();
     arena_.emplace(static_cast<size_t>(matmul_->packed_bytes()) + Arena::kAlignment);
     return matmul_.get();
   }
+  const Matmul* CreateInt8() { return CreateInt8(**FindIsaLevel(CpuIsa::kAuto)); }
 
   std::unique_ptr<Matmul> matmul_;
   std::optional<Arena> arena_;
 };
 
 TEST_F(PackedLinearTest, DecomposesTheLargestOutliers) {
-  const Matmul* matmul = Create(DType::kInt8);
-  if (matmul == nullptr) GTEST_SKIP() << "no fast int8 matmuls here";
+  const Matmul* matmul = CreateInt8();
   Linear linear(1);
   for (int64_t i = 0; i < 20; ++i) linear.at(i, 3 * i) = 2.0f + static_cast<float>(i);
   const LinearWeights view = linear.view();
@@ -80,8 +77,7 @@ TEST_F(PackedLinearTest, DecomposesTheLargestOutliers) {
 }
 
 TEST_F(PackedLinearTest, DividesWeightsByTheSmoothingFactors) {
-  const Matmul* matmul = Create(DType::kInt8);
-  if (matmul == nullptr) GTEST_SKIP() << "no fast int8 matmuls here";
+  const Matmul* matmul = CreateInt8();
   Linear linear(1);
   Linear divided = linear;
   std::vector<float> smoothing;
@@ -102,8 +98,7 @@ TEST_F(PackedLinearTest, DividesWeightsByTheSmoothingFactors) {
 
 // Without a cast of infinity: f32 has no scale for the smallest of them.
 TEST_F(PackedLinearTest, AColumnOfNothingIsZeros) {
-  const Matmul* matmul = Create(DType::kInt8);
-  if (matmul == nullptr) GTEST_SKIP() << "no fast int8 matmuls here";
+  const Matmul* matmul = CreateInt8();
   Linear linear(5);
   for (int64_t i = 0; i < kInputs; ++i) linear.at(0, i) = 1e-44f;
   for (int64_t i = 0; i < kInputs; ++i) linear.at(1, i) = 1e-36f;
@@ -116,8 +111,7 @@ TEST_F(PackedLinearTest, AColumnOfNothingIsZeros) {
 
 // A product with the zero point subtracts the offset: one step off, and every result is.
 TEST_F(PackedLinearTest, OffsetsAreTheSumsOfTheQuantizedColumns) {
-  const Matmul* matmul = Create(DType::kInt8);
-  if (matmul == nullptr) GTEST_SKIP() << "no fast int8 matmuls here";
+  const Matmul* matmul = CreateInt8();
   Linear linear(5);
   const LinearWeights view = linear.view();
   const PackedLinear packed = PackLinear(*matmul, {&view}, *arena_);
@@ -125,11 +119,38 @@ TEST_F(PackedLinearTest, OffsetsAreTheSumsOfTheQuantizedColumns) {
   for (int64_t j = 0; j < kOutputs; ++j) {
     float largest = 0;
     for (int64_t i = 0; i < kInputs; ++i) largest = std::max(largest, std::abs(linear.at(j, i)));
+    for (int64_t i = 0; matmul->options().pairs_in_16_bits && i < kInputs; i += 2)
+      largest = std::max(largest, std::abs(linear.at(j, i) + linear.at(j, i + 1)));
     const float scale = largest / 127;
     int64_t sum = 0;
     for (int64_t i = 0; i < kInputs; ++i) sum += std::lrint(linear.at(j, i) / scale);
     EXPECT_EQ(packed.column_scales[static_cast<size_t>(j)], scale);
     EXPECT_EQ(packed.column_offsets[static_cast<size_t>(j)], scale * static_cast<float>(sum)) << j;
+  }
+}
+
+// With the largest operands a sum is 255 times that of its column, unless one of its parts passes
+// the bits that an instruction set has for it.
+TEST_F(PackedLinearTest, NoWeightsAreTooLargeForTheLargestOperands) {
+  for (const IsaLevel* level : AvailableLevels()) {
+    SCOPED_TRACE(level->kernels.isa);
+    const Matmul* matmul = CreateInt8(*level);
+    Linear linear(5);
+    for (int64_t j = 0; j < kOutputs; ++j) {  // neighbours that are the largest of their column
+      const float sign = j % 2 == 0 ? 1.0f : -1.0f;
+      linear.at(j, j) = sign * 0.4f;
+      if (j % 3 != 0) linear.at(j, j ^ 1) = sign * (j % 3 == 1 ? 0.4f : 0.003f);
+    }
+    const LinearWeights view = linear.view();
+    const PackedLinear packed = PackLinear(*matmul, {&view}, *arena_);
+    const std::vector<uint8_t> x(static_cast<size_t>(16 * kInputs + kSpareBytes), 255);
+    std::vector<char> scratchpad(matmul->scratchpad_bytes() + 64);
+    std::vector<int32_t> y(static_cast<size_t>(16 * kOutputs));
+    ASSERT_TRUE(
+        matmul->NewExecutor(scratchpad.data())->Run(16, x.data(), packed.weight, {}, y.data()));
+    for (size_t j = 0; j < static_cast<size_t>(kOutputs); ++j) {
+      EXPECT_EQ(y[j], 255 * std::lround(packed.column_offsets[j] / packed.column_scales[j])) << j;
+    }
   }
 }
 

@@ -3,7 +3,7 @@
 # Installs what Attendant needs on Debian 12 or 13, and says what it does. Run again, it finishes at once.
 #
 #   deploy/install-deps.sh [build] [quickstart] [test] [image] [clang] [cuda]     (default: build)
-#     build       compiler, libraries, oneDNN >= 3.7
+#     build       compiler, libraries, oneDNN >= 3.7, what cpack makes a package with
 #     quickstart  what shows it at work besides: Python to unpack a model, curl
 #     test        what the tests use besides: a compiler cache, ...
 #     image       buildah and debootstrap, for deploy/image.sh
@@ -111,7 +111,7 @@ build_onednn() {
   key="$ONEDNN_VERSION-$key"
   prefix="$ATTENDANT_CACHE/onednn-$key"
   if [ ! -e "$prefix/.complete" ]; then
-    apt_install dpkg-dev debian-archive-keyring
+    apt_install debian-archive-keyring
     work="$ATTENDANT_CACHE/onednn-build-$key"
     if [ ! -d "$work/source" ]; then
       rm -rf "$work"
@@ -167,7 +167,7 @@ main() {
     case "$part" in
       build)
         # prometheus-cpp's CMake package looks for libcivetweb-dev; nothing links it.
-        apt_install ca-certificates g++ cmake ninja-build pkg-config protobuf-compiler protobuf-compiler-grpc \
+        apt_install ca-certificates file dpkg-dev g++ cmake ninja-build pkg-config protobuf-compiler protobuf-compiler-grpc \
           libgrpc++-dev libprotobuf-dev libabsl-dev prometheus-cpp-dev libcivetweb-dev libspdlog-dev libfmt-dev \
           nlohmann-json3-dev libboost-dev libsimdjson-dev libcli11-dev libicu-dev libpango1.0-dev libssl-dev fonts-dejavu-core zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev
         provide_onednn ;;

@@ -72,6 +72,14 @@ def test_contents(package, unpacked):
     assert not [name for name in files if not allowed.match(name)]
 
 
+def test_no_package_without_its_dependencies(tmp_path):
+    nowhere = [word for path in ("SYSTEM_ENVIRONMENT", "CMAKE_SYSTEM") for word in ("-D", f"CMAKE_FIND_USE_{path}_PATH=OFF")]
+    made = subprocess.run(["cpack", "--config", BUILD / "CPackConfig.cmake", "-B", tmp_path, *nowhere],
+                          capture_output=True, text=True)
+    assert made.returncode != 0 and "dpkg-shlibdeps is not installed" in made.stdout + made.stderr
+    assert not [*tmp_path.glob("*.deb")]
+
+
 def test_scripts_of_the_package(package, tmp_path):
     subprocess.run(["dpkg-deb", "--control", package, tmp_path / "control"], check=True)
     scripts = [tmp_path / "control" / name for name in ("postinst", "prerm", "postrm")]

@@ -17,7 +17,8 @@ from harness import settings
 
 DEPLOY = settings.ROOT / "deploy"
 KUBERNETES_VERSIONS = ("1.29", "1.37")
-CUSTOM = {"ScaledObject": keda.ScaledObject, "ServiceMonitor": prometheus_operator.ServiceMonitor}
+CUSTOM = {"ScaledObject": keda.ScaledObject, "ServiceMonitor": prometheus_operator.ServiceMonitor,
+          "PrometheusRule": prometheus_operator.PrometheusRule}
 UNITS = {"Mi": 1 << 20, "Gi": 1 << 30}
 
 

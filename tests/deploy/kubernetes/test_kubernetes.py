@@ -9,12 +9,14 @@ import re
 import shutil
 import ssl
 import subprocess
+import sys
 import tempfile
 import urllib.error
 import urllib.request
 
 import grpc
 import pytest
+import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import manifests
@@ -119,6 +121,21 @@ def test_models_outlive_the_release(helm):
     """Helm deletes what a release has no more, after `helm uninstall` or where a value changes."""
     claim = named(helm(), "PersistentVolumeClaim", "attendant-models")
     assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
+def test_rules_of_the_cluster_are_those_of_prometheus(charts):
+    files = sorted((DEPLOY / "observability/rules").glob("*.yml"))
+    groups = [group for path in files for group in yaml.safe_load(path.read_text())["groups"]]
+    assert {group["name"] for group in groups} == {"attendant.alerts", "attendant.recording"}
+    assert named(charts["cpu"], "PrometheusRule")["spec"]["groups"] == groups
+    subprocess.run([sys.executable, DEPLOY / "observability/make_prometheusrule.py", "--check"], check=True)
+
+
+def test_labels_of_monitors(helm):
+    items = helm("--set=monitoring.labels.release=stack")
+    labelled = [item["kind"] for item in items if item["metadata"]["labels"].get("release") == "stack"]
+    assert sorted(labelled) == ["PrometheusRule", "ServiceMonitor"]
+    assert "PrometheusRule" not in {item["kind"] for item in helm("--set=monitoring.rules=false")}
 
 
 def test_chart_refuses_unknown_values(tools):

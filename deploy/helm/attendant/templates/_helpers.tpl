@@ -9,6 +9,13 @@ name: {{ .Release.Name }}
 {{ include "attendant.labels" . }}
 {{- end }}
 
+{{- define "attendant.metadata.monitoring" -}}
+{{ include "attendant.metadata" . }}
+{{- with .Values.monitoring.labels }}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{- define "attendant.labels" -}}
 labels:
   {{- include "attendant.selector" . | nindent 2 }}

@@ -171,12 +171,21 @@ def constant_value(name):
     return int(shifted.group(1)) << int(shifted.group(2)) if shifted else int(value)
 
 
-def memory_section(help_markdown):
-    """What a server of default flags takes, part by part."""
+def decode_threads(processors):
+    """How many there are on so many processors, and that rule in words; out of the sources."""
+    source = (ROOT / "server/app/running_app.cc").read_text(encoding="utf-8")
+    rule = re.search(r"std::clamp\(ReadCpuBudget\(\)\.threads / (\d+), (\d+), (\d+)\)", source)
+    divisor, least, most = map(int, rule.groups())
+    return max(least, min(most, processors // divisor)), f"processors / {divisor}, at least {least} and at most {most}"
+
+
+def memory_section(help_markdown, processors=4):
+    """What a server of default flags takes on so many processors, part by part."""
     def default(flag):
         return int(re.search(rf"\| `--{flag} \w+` \| `(\d+)` \|", help_markdown).group(1))
 
     request, scratch = default("max_request_bytes"), default("max_attention_bytes")
+    decoders, decoders_rule = decode_threads(processors)
     parts = (
         ("models; one that is replaced counts twice", "`attendant_model_weight_bytes` + `attendant_model_arena_bytes`",
          None),
@@ -185,8 +194,8 @@ def memory_section(help_markdown):
          3 * default("max_pending_response_bytes")),
         ("open streams and watches", "`--max_open_stream_bytes`", default("max_open_stream_bytes")),
         ("messages that gRPC receives", "16 × `--max_request_bytes`, at least 512 MiB", max(512 << 20, 16 * request)),
-        ("tokenizing, for each `decode` thread; here 2", "20 × `--max_request_bytes`, at least 160 MiB",
-         2 * max(160 << 20, 20 * request)),
+        (f"tokenizing, for each `decode` thread ({decoders_rule}); here {decoders}",
+         "20 × `--max_request_bytes`, at least 160 MiB", decoders * max(160 << 20, 20 * request)),
         ("attention, for each replica of the service and of each attention module and version; here 1",
          "`--max_attention_bytes`", scratch),
         ("heads of HTTP requests, as fields", "384 KiB × (`--max_http_connections` + 64)",
@@ -211,7 +220,7 @@ def limits_page(programs):
     rows = [f"| {what} | {constant_value(name):,} | {answer} |" for name, what, answer in CONSTANTS]
     return (f"# Limits\n\n{MADE}\nA request beyond a limit gets INVALID_ARGUMENT when it could never succeed, and "
             "RESOURCE_EXHAUSTED with a retry hint when it may\nsucceed later. The message names the field, the value and "
-            "the limit. How the limits add up: [server/README.md](../server/README.md).\n\n" + "\n\n".join(flags) +
+            "the limit. [Memory](#memory) adds them up.\n\n" + "\n\n".join(flags) +
             "\n\n## Fixed\n\n| limit of | value | beyond it |\n|---|---|---|\n" + "\n".join(rows) + "\n\n" +
             memory_section(help_markdown))
 

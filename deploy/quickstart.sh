@@ -6,7 +6,7 @@
 #   deploy/quickstart.sh [--once] [--listen=HOST:PORT] [--http_listen=HOST:PORT]
 #     --once         end after showing it; the exit code is the server's
 #     --listen       where gRPC listens, default 127.0.0.1:8001; port 0 picks a free one
-#     --http_listen  where the metrics are, default 127.0.0.1:8002
+#     --http_listen  where HTTP listens: protocols, metrics and the console; default 127.0.0.1:8002
 set -euo pipefail
 readonly SCRIPT=quickstart
 here=$(cd "$(dirname "$0")" && pwd)
@@ -91,7 +91,7 @@ show() {
 go_on() {
   cat <<END
 
-It serves gRPC on $1 and metrics on $2. To go on, in another terminal:
+It serves gRPC on $1; protocols over HTTP, metrics and the console on $2. To go on, in another terminal:
   $BIN/attendant embed --server=$1 "Any text you like"
   $BIN/attendant models --server=$1
   $BIN/attendant load --server=$1 --help

@@ -90,7 +90,7 @@ def check_schema(item, kserve_models):
     if kind in CUSTOM:
         model = CUSTOM[kind].model_validate(item).model_dump(by_alias=True, exclude_unset=True, mode="json")
         assert_same(item, model, kind)
-    elif kind == "GRPCRoute":
+    elif group == "gateway.networking.k8s.io":
         check_route(item)
     elif group == "serving.kserve.io":
         check_kserve(item, "V1alpha1ServingRuntime" if kind == "ServingRuntime" else "V1beta1InferenceService",
@@ -113,19 +113,31 @@ def assert_same(expected, actual, where):
 
 
 def check_route(item):
-    """The fields of a GRPCRoute that the Gateway API requires; the index has no schema of it."""
+    """The fields of a GRPCRoute or HTTPRoute that the Gateway API requires; the index has no schema of them."""
     assert item["apiVersion"] == "gateway.networking.k8s.io/v1"
     spec = item["spec"]
+    check_match = {"GRPCRoute": check_grpc_match, "HTTPRoute": check_http_match}[item["kind"]]
     assert set(spec) == {"parentRefs", "hostnames", "rules"}
     assert all(set(parent) <= {"name", "namespace", "sectionName", "port"} and parent["name"]
                for parent in spec["parentRefs"])
     for rule in spec["rules"]:
         assert set(rule) <= {"name", "matches", "filters", "backendRefs"} and 0 < len(rule["matches"]) <= 8  # 64 from 1.3 on
-        assert all(set(match["method"]) <= {"type", "service", "method"} for match in rule["matches"])
+        for match in rule["matches"]:
+            check_match(match)
         assert all({"name", "port"} <= set(backend) for backend in rule["backendRefs"])
 
 
 def check_kserve(value, type_name, models):
+def check_grpc_match(match):
+    assert set(match) == {"method"} and set(match["method"]) <= {"type", "service", "method"}
+
+
+def check_http_match(match):
+    assert set(match) <= {"path", "method"} and set(match["path"]) == {"type", "value"}
+    assert match["path"]["type"] in ("Exact", "PathPrefix") and match["path"]["value"].startswith("/")
+    assert match.get("method", "GET") in ("GET", "POST")
+
+
     """Against the classes of KServe's Python package, read and not run: each names its fields and their types."""
     if isinstance(value, list):
         inner = re.fullmatch(r"list\[(\w+)\]", type_name)

@@ -4,6 +4,7 @@ killed, one is drained, and both are replaced; and all are replaced, one at a ti
 flags. No request fails, and all servers get their share."""
 
 import contextlib
+import http.client
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
+import http_requests
 from harness import exposition, settings
 from harness.model_folder import write_model
 from harness.server import Server, wait_until
@@ -131,7 +133,7 @@ class Client:
 def haproxy(tool, cluster, tmp_path):
     """The committed configuration with the addresses of this network."""
     text, servers = re.subn(r"(?<= )10\.0\.0\.", "10.77.0.", CONFIG.read_text())
-    assert servers == len(HOSTS)
+    assert servers == 2 * len(HOSTS)
     (tmp_path / "haproxy.cfg").write_text(text)
     with open(tmp_path / "haproxy.log", "w", encoding="utf-8") as log:
         process = subprocess.Popen([tool("haproxy"), "-db", "-f", tmp_path / "haproxy.cfg"], stdout=log, stderr=log)
@@ -181,6 +183,21 @@ def test_haproxy(cluster, haproxy):
     with Client(cluster, haproxy) as client:
         kill_drain_replace(cluster, client)
     assert_no_request_failed(client)
+
+
+def status_through_haproxy(path, method):
+    connection = http.client.HTTPConnection("10.77.0.1", 8002, timeout=SECONDS)
+    with contextlib.closing(connection):
+        connection.request(method, path, headers={"Content-Length": "0"} if method == "POST" else {})
+        return connection.getresponse().status
+
+
+def test_haproxy_passes_the_protocols_only(cluster, haproxy):
+    wait_until("servers", SECONDS, lambda: status_through_haproxy("/v2", "GET") == 200)
+    passed = http_requests.of_protocols(cluster.servers[HOSTS[0]])
+    assert not [request for request in passed if status_through_haproxy(*request) == 403]
+    assert {status_through_haproxy(*request) for request in http_requests.HIDDEN} == {403}
+    assert status_through_haproxy("/v2/../metrics", "GET") == 404
 
 
 def test_round_robin_in_the_client(cluster):

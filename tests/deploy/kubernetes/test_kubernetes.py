@@ -19,13 +19,12 @@ import pytest
 import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+import http_requests
 import manifests
 from harness import settings
 from harness.server import wait_until
-from manifests import DEPLOY, flags, named, pod
+from manifests import CHART, DEPLOY, flags, named, pod
 
-HERE = pathlib.Path(__file__).parent
-CHART = DEPLOY / "helm/attendant"
 OVERLAYS = ("cpu", "gpu")
 # Kustomize may add no label with the version, and Helm adds its own. The annotations are for Helm.
 HELM_KEYS = ("app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "annotations")
@@ -103,6 +102,21 @@ def test_rules_of_the_cluster_are_those_of_prometheus(charts):
     subprocess.run([sys.executable, DEPLOY / "observability/make_prometheusrule.py", "--check"], check=True)
 
 
+def test_rollout_needs_no_spare_gpu(kustomize):
+    assert named(kustomize("overlays/gpu"), "Deployment")["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 0
+
+
+def test_environment_and_registry(helm, tools):
+    items = helm("--set=env[0].name=OTEL_EXPORTER_OTLP_ENDPOINT,env[0].value=http://collector:4318",
+                 "--set=imagePullSecrets[0].name=registry", "--set-json=networkPolicy.egress=[{}]")
+    for item in items:
+        manifests.check_schema(item, tools / "models")
+    spec = pod(named(items, "Deployment"))
+    assert spec["containers"][0]["env"] == [{"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://collector:4318"}]
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    assert named(items, "NetworkPolicy")["spec"]["egress"] == [{}]
+
+
 def test_labels_of_monitors(helm):
     items = helm("--set=monitoring.labels.release=stack")
     labelled = [item["kind"] for item in items if item["metadata"]["labels"].get("release") == "stack"]
@@ -159,6 +173,35 @@ def test_parts_fit_together(kustomize, overlay):
     assert scaler["scaleTargetRef"]["name"] == "attendant" and "replicas" not in deployment["spec"]
 
 
+def routed(rules, path, method):
+    """Whether an HTTPRoute passes a request."""
+    def fits(match):
+        value = match["path"]["value"]
+        below = match["path"]["type"] == "PathPrefix" and path.startswith(value + "/")
+        return (path == value or below) and match.get("method", method) == method
+    return any(fits(match) for rule in rules for match in rule["matches"])
+
+
+def test_http_route_passes_the_protocols_only(kustomize, start_server):
+    rules = named(kustomize("overlays/cpu"), "HTTPRoute")["spec"]["rules"]
+    assert all(rule["backendRefs"] == [{"name": "attendant", "port": 8002}] for rule in rules)
+    server = start_server({"tiny": settings.TINY_MODEL}).wait_ready()
+    assert not [request for request in http_requests.of_protocols(server) if not routed(rules, *request)]
+    assert not [request for request in http_requests.HIDDEN if routed(rules, *request)]
+
+
+def test_volume_is_filled_by_the_servers_user(kustomize):
+    fill, = manifests.objects("cat", DEPLOY / "kubernetes/overlays/cpu/fill.yaml")
+    manifests.check_schema(fill, None)
+    server = pod(named(kustomize("overlays/cpu"), "Deployment"))
+    assert fill["spec"]["securityContext"] == server["securityContext"]
+    assert fill["spec"]["containers"][0]["securityContext"] == server["containers"][0]["securityContext"]
+    claim, = (item for item in kustomize("overlays/cpu") if item["kind"] == "PersistentVolumeClaim")
+    assert fill["spec"]["volumes"][0]["persistentVolumeClaim"] == {"claimName": claim["metadata"]["name"]}
+    page = (DEPLOY / "kubernetes/README.md").read_text()
+    assert f"attendant/{fill['metadata']['name']}:/models/." in page
+
+
 def routed_services():
     """The services of proto/ but reflection, which tools use and clients need not."""
     texts = [path.read_text() for path in (settings.ROOT / "proto").rglob("*.proto")]
@@ -190,7 +233,7 @@ def test_time_to_drain(kustomize):
         delay, timeout = int(given["drain_delay_s"]), int(given["drain_timeout_s"])
         assert delay + timeout < spec["terminationGracePeriodSeconds"], name
         probe = container["readinessProbe"]
-        assert delay >= probe["periodSeconds"] * probe.get("failureThreshold", 1), name
+        assert delay >= probe["periodSeconds"] * probe.get("failureThreshold", 3), name  # Kubernetes' default
 
 
 def test_containers_are_confined(kustomize):
@@ -223,11 +266,12 @@ def answers(server, http_get):
 
 def try_probes(server, container):
     """The probes of a container, as the kubelet makes them."""
-    for name in ("startupProbe", "readinessProbe", "livenessProbe"):
-        probe = container.get(name, {})
+    assert "startupProbe" not in container, "it would end a pod whose model loads slowly"
+    for name in ("readinessProbe", "livenessProbe"):
+        probe = container[name]
         if "grpc" in probe:
             wait_until(name, 60, lambda: health(server.grpc) == health_pb2.HealthCheckResponse.SERVING)
-        elif probe:
+        else:
             wait_until(name, 60, lambda: answers(server, probe["httpGet"]))
 
 

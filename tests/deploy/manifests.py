@@ -16,6 +16,7 @@ from cloudcoil.models.prometheus_operator import v1 as prometheus_operator
 from harness import settings
 
 DEPLOY = settings.ROOT / "deploy"
+CHART = DEPLOY / "helm/attendant"
 KUBERNETES_VERSIONS = ("1.29", "1.37")
 CUSTOM = {"ScaledObject": keda.ScaledObject, "ServiceMonitor": prometheus_operator.ServiceMonitor,
           "PrometheusRule": prometheus_operator.PrometheusRule}
@@ -115,8 +116,8 @@ def assert_same(expected, actual, where):
 def check_route(item):
     """The fields of a GRPCRoute or HTTPRoute that the Gateway API requires; the index has no schema of them."""
     assert item["apiVersion"] == "gateway.networking.k8s.io/v1"
-    spec = item["spec"]
     check_match = {"GRPCRoute": check_grpc_match, "HTTPRoute": check_http_match}[item["kind"]]
+    spec = item["spec"]
     assert set(spec) == {"parentRefs", "hostnames", "rules"}
     assert all(set(parent) <= {"name", "namespace", "sectionName", "port"} and parent["name"]
                for parent in spec["parentRefs"])
@@ -127,7 +128,6 @@ def check_route(item):
         assert all({"name", "port"} <= set(backend) for backend in rule["backendRefs"])
 
 
-def check_kserve(value, type_name, models):
 def check_grpc_match(match):
     assert set(match) == {"method"} and set(match["method"]) <= {"type", "service", "method"}
 
@@ -138,6 +138,7 @@ def check_http_match(match):
     assert match.get("method", "GET") in ("GET", "POST")
 
 
+def check_kserve(value, type_name, models):
     """Against the classes of KServe's Python package, read and not run: each names its fields and their types."""
     if isinstance(value, list):
         inner = re.fullmatch(r"list\[(\w+)\]", type_name)

@@ -193,6 +193,7 @@ def memory_section(help_markdown, processors=4):
         ("answers: f32 rows, message, send buffer", "3 × `--max_pending_response_bytes`",
          3 * default("max_pending_response_bytes")),
         ("open streams and watches", "`--max_open_stream_bytes`", default("max_open_stream_bytes")),
+        ("gRPC calls that wait for their clients", "`--max_waiting_call_bytes`", default("max_waiting_call_bytes")),
         ("messages that gRPC receives", "16 × `--max_request_bytes`, at least 512 MiB", max(512 << 20, 16 * request)),
         (f"tokenizing, for each `decode` thread ({decoders_rule}); here {decoders}",
          "20 × `--max_request_bytes`, at least 160 MiB", decoders * max(160 << 20, 20 * request)),
@@ -206,9 +207,7 @@ def memory_section(help_markdown, processors=4):
     total = sum(size for _, _, size in parts if size is not None)
     return ("## Memory\n\nA container's limit is the sum of these parts. Each is a bound under attack; honest traffic stays "
             "far below.\nThe flags lower it: the budgets first.\n\n| part | at most | MiB with default flags |\n|---|---|---|\n"
-            + "\n".join(rows) + f"\n| all, without models | | {total >> 20:,} |\n\n"
-            "Calls whose message has not come take 20 KiB each, beside this sum: at most 2 × `--max_connection_calls` + 64 of a\n"
-            "connection.\n")
+            + "\n".join(rows) + f"\n| all, without models | | {total >> 20:,} |\n")
 
 
 def limits_page(programs):

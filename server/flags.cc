@@ -150,6 +150,12 @@ void AddLimitFlags(ServerFlags& flags, FlagParser& parser) {
                    {1, 100},
                    "Part of these three that the calls of one connection may hold, or four of the "
                    "largest messages if that is more");
+  parser.AddNumber(
+      "max_waiting_call_bytes", &flags.memory.max_waiting_call_bytes, "BYTES", {1 << 20, kMaxBytes},
+      "Memory of all gRPC calls that wait for their clients, to send the message or to "
+      "take the end: 20 KiB each, and 256 bytes for each field of a large head; from "
+      "three quarters on older ones get RESOURCE_EXHAUSTED, of the connections that "
+      "hold most");
   parser.AddNumber("max_attention_tokens", &flags.attention.max_tokens, "TOKENS", {1, kMaxCount},
                    "Most queries and keys of one attention request");
   parser.AddNumber("max_attention_bytes", &flags.attention.max_bytes, "BYTES", {1024, kMaxBytes},

@@ -144,7 +144,8 @@ std::string ConnectionsPage(std::vector<ConnectionReport> reports) {
         return r.last_minute.request_bytes + r.last_minute.response_bytes;
       },
       [](const ConnectionReport& r) {
-        return r.request_memory_bytes + r.response_memory_bytes + r.stream_memory_bytes;
+        return r.request_memory_bytes + r.response_memory_bytes + r.stream_memory_bytes +
+               r.call_memory_bytes;
       },
       [](const ConnectionReport& r) { return r.last_minute.refused; },
       [](const ConnectionReport& r) { return r.open_calls; },
@@ -172,7 +173,8 @@ std::string ConnectionsPage(std::vector<ConnectionReport> reports) {
                                    {"refused", activity.refused},
                                    {"request_memory_bytes", report.request_memory_bytes},
                                    {"response_memory_bytes", report.response_memory_bytes},
-                                   {"stream_memory_bytes", report.stream_memory_bytes}});
+                                   {"stream_memory_bytes", report.stream_memory_bytes},
+                                   {"call_memory_bytes", report.call_memory_bytes}});
   }
   return page.dump(1, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -33,6 +33,7 @@ struct ConnectionReport {
   int64_t request_memory_bytes = 0;
   int64_t response_memory_bytes = 0;
   int64_t stream_memory_bytes = 0;
+  int64_t call_memory_bytes = 0;
 };
 
 // The connections that have called lately, by peer: all that have open calls. Of others it knows

@@ -20,7 +20,8 @@ namespace attendant {
 
 GrpcServices::GrpcServices(const ServerFlags& flags, const EncodeDependencies& encode,
                            const AttendDependencies& attend, HealthService& health)
-    : tei_{encode, MakeStreamLimits(flags), kVersion}, unknown_methods_(encode.requests.gate) {
+    : tei_{encode, MakeStreamLimits(flags), kVersion},
+      unknown_methods_(encode.requests.gate, encode.requests.budgets) {
   const StreamLimits& streams = tei_.streams;
   open_methods_.push_back(&unknown_methods_.open_method());
   Serve(health);

@@ -26,11 +26,12 @@ struct AttentionLimits {
   int64_t max_queued_operations = int64_t{1} << 40;  // of all requests that wait for one model
 };
 
-// The memory of all requests, answers and streams together.
+// The memory of all requests, answers, streams and waiting calls together.
 struct MemoryLimits {
   int64_t max_pending_request_bytes = int64_t{512} << 20;
   int64_t max_pending_response_bytes = int64_t{1} << 30;  // 2^18 tokens of hidden size 1024
   int64_t max_open_stream_bytes = int64_t{256} << 20;     // 8192 streams that wait for messages
+  int64_t max_waiting_call_bytes = int64_t{128} << 20;    // 4915 calls without a message
   // The part of one connection's calls.
   int64_t connection_request_bytes = int64_t{128} << 20;
   int64_t connection_response_bytes = int64_t{256} << 20;

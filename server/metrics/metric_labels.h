@@ -110,6 +110,7 @@ enum class Refusal {
   kStreamMemory,      // all open streams together
   kConnectionCalls,   // more calls on a connection than its client may open
   kUnknownMethod,     // a call of a method that no gRPC service has
+  kCallMemory,        // all calls together that wait for their clients: an older one was ended
   kEnd,
 };
 inline constexpr auto kRefusals = std::to_array<LabelRow<Refusal>>({
@@ -124,6 +125,7 @@ inline constexpr auto kRefusals = std::to_array<LabelRow<Refusal>>({
     {Refusal::kStreamMemory, "stream_memory"},
     {Refusal::kConnectionCalls, "connection_calls"},
     {Refusal::kUnknownMethod, "unknown_method"},
+    {Refusal::kCallMemory, "call_memory"},
 });
 static_assert(IsWhole(kRefusals));
 

@@ -101,6 +101,11 @@ absl::Status CallState::AcquireAnswered(int64_t bytes) {
   return absl::OkStatus();
 }
 
+bool CallState::holds_memory() const {
+  absl::MutexLock lock(&mutex_);
+  return request_.bytes() + response_.bytes() > 0;
+}
+
 void CallState::ReleaseRequest() {
   absl::MutexLock lock(&mutex_);
   request_ = ByteBudget::Share();

@@ -61,7 +61,8 @@ class CallState {
   // The answer is there and takes `bytes`: those that it has not acquired, of the reserve for
   // errors.
   absl::Status AcquireAnswered(int64_t bytes);
-  void ReleaseRequest();  // once the request's memory is freed
+  void ReleaseRequest();      // once the request's memory is freed
+  bool holds_memory() const;  // of the request or of the answer
 
   ConnectionBudgets& memory() { return *memory_; }
 

@@ -32,7 +32,7 @@ grpc::ServerGenericBidiReactor* UnknownMethods::CreateReactor(
   CallGate::Entry entry = EnterGate(gate_, call->method, *context);
   call->info = std::move(entry.call);
   const IncomingCall incoming{*context, {call, call->info.get()}, gate_};
-  return new EndedCallOf<grpc::ServerGenericBidiReactor>(ended_.calls, incoming,
+  return new EndedCallOf<grpc::ServerGenericBidiReactor>(ended_.calls, budgets_, incoming,
                                                          ToGrpcStatus(entry.status));
 }
 

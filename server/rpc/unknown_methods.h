@@ -4,6 +4,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 
 #include "server/access/call_gate.h"
+#include "server/requests/memory/memory_budgets.h"
 #include "server/rpc/call/calls.h"
 #include "server/rpc/call/ended_call.h"
 
@@ -13,8 +14,8 @@ namespace attendant {
 // answer would neither count nor limit them. Thread-safe.
 class UnknownMethods final : public grpc::CallbackGenericService {
  public:
-  // `gate` must outlive the calls.
-  explicit UnknownMethods(CallGate& gate) : gate_(gate) {}
+  // Both must outlive the calls.
+  UnknownMethods(CallGate& gate, MemoryBudgets& budgets) : gate_(gate), budgets_(budgets) {}
 
   OpenMethod& open_method() { return ended_; }
 
@@ -23,6 +24,7 @@ class UnknownMethods final : public grpc::CallbackGenericService {
 
  private:
   CallGate& gate_;
+  MemoryBudgets& budgets_;
   OpenMethodOf<EndedCall> ended_;
 };
 

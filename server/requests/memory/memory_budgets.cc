@@ -21,8 +21,8 @@ absl::StatusOr<ByteBudget::Share> ConnectionBudgets::AcquireResponse(int64_t byt
   return Keep(responses_.Acquire(bytes, held, use));
 }
 
-absl::StatusOr<ByteBudget::Share> ConnectionBudgets::AcquireStream() {
-  return Keep(streams_.Acquire(kStreamBytes));
+absl::StatusOr<ByteBudget::Share> ConnectionBudgets::AcquireStream(int64_t head_bytes) {
+  return Keep(streams_.Acquire(kStreamBytes + head_bytes));
 }
 
 absl::StatusOr<ByteBudget::Share> ConnectionBudgets::Keep(absl::StatusOr<ByteBudget::Share> share) {
@@ -37,14 +37,20 @@ MemoryBudgets::MemoryBudgets(const MemoryLimits& limits, ServerMetrics* metrics)
                      Refusal::kRequestMemory)),
       responses_(Make("answers in work or not yet read by their clients", kResponseFlag,
                       limits.max_pending_response_bytes, Refusal::kResponseMemory)),
-      streams_(Make("open streams", kStreamFlag, limits.max_open_stream_bytes,
-                    Refusal::kStreamMemory)) {}
+      streams_(
+          Make("open streams", kStreamFlag, limits.max_open_stream_bytes, Refusal::kStreamMemory)),
+      waits_(
+          {.limit = limits.max_waiting_call_bytes, .on_gave_way = Counter(Refusal::kCallMemory)}) {}
+
+std::function<void()> MemoryBudgets::Counter(Refusal reason) {
+  return [this, reason] {
+    if (metrics_ != nullptr) metrics_->CountRefused(reason);
+  };
+}
 
 ByteBudget::Options MemoryBudgets::Make(const char* what, const char* flag, int64_t limit,
                                         Refusal reason) {
-  return {.what = what, .flag = flag, .limit = limit, .on_refused = [this, reason] {
-            if (metrics_ != nullptr) metrics_->CountRefused(reason);
-          }};
+  return {.what = what, .flag = flag, .limit = limit, .on_refused = Counter(reason)};
 }
 
 std::shared_ptr<ConnectionBudgets> MemoryBudgets::ForConnection(const std::string& peer) {
@@ -69,7 +75,8 @@ std::shared_ptr<ConnectionBudgets> MemoryBudgets::ForConnection(const std::strin
     Forget(peer);
   };
   const std::shared_ptr<ConnectionBudgets> budgets(
-      new ConnectionBudgets(std::move(requests), std::move(responses), std::move(streams)), forget);
+      new ConnectionBudgets(std::move(requests), std::move(responses), std::move(streams), waits_),
+      forget);
   known = budgets;
   return budgets;
 }
@@ -86,6 +93,7 @@ void MemoryBudgets::AddHeld(std::span<ConnectionReport> reports) {
     report.request_memory_bytes = budgets->request_bytes();
     report.response_memory_bytes = budgets->response_bytes();
     report.stream_memory_bytes = budgets->stream_bytes();
+    report.call_memory_bytes = budgets->call_bytes();
   }
 }
 

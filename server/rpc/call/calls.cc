@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/rpc/call/calls.h"
 
+#include <grpc/grpc.h>
 #include <grpc/support/time.h>
 
+#include <algorithm>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -25,6 +28,33 @@ struct OpenStream {
   const std::shared_ptr<const CallInfo> call;
   const ByteBudget::Share memory;
 };
+
+struct UnrefCall {
+  void operator()(grpc_call* call) const { grpc_call_unref(call); }
+};
+
+// Finish would not do: the end that it sends stays in memory until the client takes it. Cancelling
+// sends the end too, and frees the call whatever the client does.
+ClientWaits::Ender MakeEnder(grpc_call& call) {
+  grpc_call_ref(&call);
+  return [ref = std::unique_ptr<grpc_call, UnrefCall>(&call)](const absl::Status& status) {
+    const std::string message(status.message());
+    grpc_call_cancel_with_status(ref.get(), static_cast<grpc_status_code>(status.code()),
+                                 message.c_str(), nullptr);
+  };
+}
+
+// What the fields of a head take in gRPC 1.51 and in the server's copy, beyond those of usual
+// clients: the bytes of a call and of a stream count these.
+int64_t HeadBytes(const grpc::CallbackServerContext& context) {
+  constexpr int64_t kFieldBytes = 256;
+  constexpr int64_t kUsualBytes = 2 << 10;
+  int64_t bytes = -kUsualBytes;
+  for (const auto& [name, value] : context.client_metadata()) {
+    bytes += kFieldBytes + static_cast<int64_t>(name.size() + value.size());
+  }
+  return std::max<int64_t>(0, bytes);
+}
 
 }  // namespace
 
@@ -78,7 +108,7 @@ CallGate::Entry EnterStream(CallGate& gate, MemoryBudgets& budgets, const CallMe
   CallGate::Entry entry = EnterGate(gate, method, context);
   if (!entry.status.ok()) return entry;
   absl::StatusOr<ByteBudget::Share> memory =
-      budgets.ForConnection(entry.call->connection.peer())->AcquireStream();
+      budgets.ForConnection(entry.call->connection.peer())->AcquireStream(HeadBytes(context));
   if (!memory.ok()) {
     entry.status = memory.status();
     AddRetryHint(entry.status, context);
@@ -91,9 +121,16 @@ CallGate::Entry EnterStream(CallGate& gate, MemoryBudgets& budgets, const CallMe
   return entry;
 }
 
-absl::Status EndUnheard(const IncomingCall& call) {
+ClientWaits::Wait MakeWait(ConnectionBudgets& memory, grpc::CallbackServerContext& context) {
+  return ClientWaits::Wait(memory.waits(), kCallBytes + HeadBytes(context),
+                           [&call = *context.c_call()] { return MakeEnder(call); });
+}
+
+absl::Status EndUnheard(const IncomingCall& call, const absl::Status& waited) {
   absl::Status status = absl::InvalidArgumentError("the call has no whole message");
-  if (!call.context.IsCancelled()) {
+  if (!waited.ok()) {
+    status = waited;
+  } else if (!call.context.IsCancelled()) {
     call.gate.CountMalformed();
   } else if (Deadline(call.context) <= SteadyNow()) {
     status = absl::DeadlineExceededError("the deadline passed before the call had a whole message");

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/access/call_gate.h"
+#include "server/requests/memory/client_waits.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "server/retry/retry_hint.h"
 #include "server/threads/steady_time.h"
@@ -78,9 +79,13 @@ CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
 CallGate::Entry EnterStream(CallGate& gate, MemoryBudgets& budgets, const CallMethod& method,
                             grpc::CallbackServerContext& context);
 
-// The status, logged, of a call that ends before it has a whole message: CANCELLED or
-// DEADLINE_EXCEEDED where its client has gone, else INVALID_ARGUMENT, counted as malformed.
-absl::Status EndUnheard(const IncomingCall& call);
+// What the call holds while it waits for its client. Both outlive that.
+ClientWaits::Wait MakeWait(ConnectionBudgets& memory, grpc::CallbackServerContext& context);
+
+// The status, logged, of a call that ends before it has a whole message: `waited` where that is an
+// error, CANCELLED or DEADLINE_EXCEEDED where its client has gone, else INVALID_ARGUMENT, counted
+// as malformed.
+absl::Status EndUnheard(const IncomingCall& call, const absl::Status& waited = absl::OkStatus());
 
 // The call's deadline, of the steady clock; InfiniteFuture without one.
 absl::Time Deadline(const grpc::CallbackServerContext& context);

@@ -4,6 +4,10 @@
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/status.h>
 
+#include <memory>
+
+#include "server/requests/memory/client_waits.h"
+#include "server/requests/memory/memory_budgets.h"
 #include "server/rpc/call/calls.h"
 
 namespace attendant {
@@ -23,11 +27,18 @@ class EndedCall {
   }
 
  protected:
-  explicit EndedCall(const IncomingCall& incoming) : incoming_(incoming) {}
+  EndedCall(MemoryBudgets& budgets, const IncomingCall& incoming)
+      : incoming_(incoming),
+        memory_(budgets.ForConnection(incoming.info->connection.peer())),
+        wait_(MakeWait(*memory_, incoming.context)) {
+    wait_.Begin();
+  }
   ~EndedCall() = default;
 
  private:
   const IncomingCall incoming_;  // its context lives until OnDone
+  const std::shared_ptr<ConnectionBudgets> memory_;
+  ClientWaits::Wait wait_;
   const WriteClock::time_point ended_ = WriteClock::now();
   bool cancelled_ = false;
 };
@@ -38,8 +49,9 @@ class EndedCallOf final : public Reactor, public EndedCall {
  public:
   // Ends the call, which is one of `calls` until gRPC lets go of it. REQUIRES: `status` has its
   // metadata.
-  EndedCallOf(OpenCalls<EndedCall>& calls, const IncomingCall& incoming, const grpc::Status& status)
-      : EndedCall(incoming), calls_(calls) {
+  EndedCallOf(OpenCalls<EndedCall>& calls, MemoryBudgets& budgets, const IncomingCall& incoming,
+              const grpc::Status& status)
+      : EndedCall(budgets, incoming), calls_(calls) {
     calls_.Add(this);
     this->Finish(status);
   }

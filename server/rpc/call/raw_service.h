@@ -184,7 +184,7 @@ class RawService : public Proto::Service {
   // Ends a call that the gate has refused, or for whose stream there is no memory.
   template <typename Reactor>
   Reactor* Refuse(const IncomingCall& call, const absl::Status& status) {
-    return new EndedCallOf<Reactor>(ended_.calls, call, ToGrpcStatus(status));
+    return new EndedCallOf<Reactor>(ended_.calls, budgets_, call, ToGrpcStatus(status));
   }
 
   template <typename Answer>

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/access/call_gate.h"
 #include "server/requests/call_state.h"
+#include "server/requests/memory/client_waits.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "server/rpc/call/calls.h"
 
@@ -58,7 +59,8 @@ class ReadingCall : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       : calls_(calls),
         incoming_(incoming),
         state_(std::make_shared<CallState>(
-            incoming.info, budgets.ForConnection(incoming.info->connection.peer()))) {}
+            incoming.info, budgets.ForConnection(incoming.info->connection.peer()))),
+        wait_(MakeWait(state_->memory(), incoming.context)) {}
   ~ReadingCall() override = default;
 
   // Reads the first message. The call is one of `calls` from now on, until gRPC lets go of it.
@@ -77,6 +79,7 @@ class ReadingCall : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   void End(const absl::Status& status) {
     const grpc::Status end = EndOf(status, *incoming_.info, incoming_.context);
     AwaitClient();
+    if (!state_->holds_memory()) wait_.Begin();
     Finish(end);
   }
   Done Ender() {
@@ -86,6 +89,7 @@ class ReadingCall : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   const IncomingCall& incoming() const { return incoming_; }
   grpc::ByteBuffer& message() { return message_; }
   const std::shared_ptr<CallState>& state() const { return state_; }
+  ClientWaits::Wait& wait() { return wait_; }
 
  private:
   static constexpr WriteClock::time_point kNotWaiting = WriteClock::time_point::max();
@@ -112,6 +116,7 @@ class ReadingCall : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   OpenCalls<ReadingCall>& calls_;
   const IncomingCall incoming_;
   const std::shared_ptr<CallState> state_;
+  ClientWaits::Wait wait_;  // while the call holds no memory of the state
   grpc::ByteBuffer message_;
   std::atomic<WriteClock::time_point> waiting_since_{kNotWaiting};  // for the client
   absl::Mutex mutex_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "server/requests/call_state.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "server/rpc/call/calls.h"
@@ -25,6 +26,7 @@ class UnaryCall final : public ReadingCall {
   static UnaryCall* Start(OpenCalls<ReadingCall>& calls, MemoryBudgets& budgets,
                           const IncomingCall& incoming, Handler handler) {
     auto* call = new UnaryCall(calls, budgets, incoming, std::move(handler));
+    call->wait().Begin();
     call->Begin();
     return call;
   }
@@ -39,7 +41,8 @@ class UnaryCall final : public ReadingCall {
     return false;
   }
   void StartRequest() override {
-    if (!has_message_) return End(EndUnheard(incoming()));
+    const absl::Status waited = wait().End();
+    if (!waited.ok() || !has_message_) return End(EndUnheard(incoming(), waited));
     handler_(incoming(), message(), state(), Ender());
   }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small hostile messages take little memory, whatever they ask for; slow readers lose their own answers."""
 
+import contextlib
 import itertools
 import threading
 
@@ -158,6 +159,46 @@ def test_a_slow_reader_loses_its_own_answers(start_server):
         other.encode(good)
     if not settings.SANITIZED:
         wait_until("their memory", 30, lambda: memory.resident_bytes(server.pid) < 400 * MIB)
+
+
+def test_calls_without_messages_of_many_connections(start_server):
+    """12,000 heads, which take more than 200 MB where they all stay. A slow client and new ones are served beside them."""
+    server = start_server({"tiny": settings.TINY_MODEL}, f"--max_waiting_call_bytes={32 * MIB}").wait_ready()
+    message = attendant.request("tiny", [attendant.ids([5, 6])]).SerializeToString()
+    send = threading.Event()
+
+    def late():
+        send.wait(DEADLINE)
+        yield message
+
+    with memory.raw_channel(server.grpc) as channel, contextlib.ExitStack() as clients:
+        slow = channel.stream_unary(hostile.ENCODER + "Encode").future(late(), timeout=DEADLINE)
+        wait_until("the slow call", 30, lambda: '"call_memory_bytes": 20480' in server.get("/connections")[1])
+        before = memory.resident_bytes(server.pid)
+        memory.reset_peak(server.pid)
+        flood = [clients.enter_context(SlowClient(server.grpc)) for _ in range(40)]
+        for _, client in itertools.product(range(300), flood):
+            client.call(hostile.ENCODER + "Encode")
+        most = 24 * MIB // (20 << 10)
+        wait_until("calls that give way", 60, lambda: refused(server, "call_memory") >= 12_000 + 1 - most)
+        memory.check_growth("calls without messages", memory.peak_bytes(server.pid) - before, 64 * MIB)
+        with attendant.Client(server.grpc) as other:
+            other.encode(attendant.request("tiny", [attendant.ids([5, 6])]))
+        send.set()
+        assert slow.result()
+
+
+def test_ends_that_their_client_does_not_take(start_server):
+    """Calls of unknown methods, until their ends do not fit into the buffers of the sockets."""
+    server = start_server({"tiny": settings.TINY_MODEL}, f"--max_waiting_call_bytes={MIB}").wait_ready()
+    with SlowClient(server.grpc) as slow, attendant.Client(server.grpc) as other:
+        def calls_give_way():
+            for _ in range(500):
+                slow.call("/no.Service/" + "m" * 100)
+            return refused(server, "call_memory") > 0
+
+        wait_until("calls that give way", 30, calls_give_way)
+        other.encode(attendant.request("tiny", [attendant.ids([5, 6])]))
 
 
 def test_unread_errors_end_their_streams(start_server):

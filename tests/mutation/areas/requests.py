@@ -3,6 +3,7 @@ TESTS = ["requests_test", "request_limits_test", "encoder_service_test", "kserve
          "attention_service_test"]
 FILE_TESTS = {
     "server/requests/memory/byte_budget.cc": ["requests_test", "request_limits_test"],
+    "server/requests/memory/client_waits.cc": ["requests_test"],
     "server/requests/memory/memory_budgets.cc": ["requests_test", "request_limits_test"],
     "server/requests/request_run.cc": TESTS + ["tei_services_test"],
     "server/requests/tasks.cc": ["request_limits_test"],
@@ -14,6 +15,13 @@ MUTANTS = {
         ("SetRetryAfter(full, kRetryAfter);", ""),
         ("if (options_.on_refused) options_.on_refused();", ""),
         ("std::max(kLeastReserve, options_.limit / 16)", "options_.limit / 16"),
+    ],
+    "server/requests/memory/client_waits.cc": [
+        ("waits.bytes_ + bytes_ > waits.room()", "waits.bytes_ + bytes_ >= waits.room()"),
+        ("waits.bytes_ > 0 && «waits.bytes_ + bytes_ > waits.room()»", "waits.bytes_ > waits.room()"),
+        ("if (waits_ || gave_way_) return;", "if (waits_) return;"),
+        ("if (&from != &to) to.splice(to.end(), from, connection.place_);", ""),
+        ("oldest.gave_way_ = true;", ""),
     ],
     "server/requests/call_state.cc": [
         ("  }\n  «on_cancel();»", ""),

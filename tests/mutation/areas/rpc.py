@@ -81,7 +81,8 @@ MUTANTS = {
         ("if (StopReading()) return StartRequest();", "return StartRequest();"),
     ],
     "server/rpc/call/unary_call.h": [
-        ("if (!has_message_) return End(EndUnheard(incoming()));", ""),
+        ("if (!waited.ok() || !has_message_) return End(EndUnheard(incoming(), waited));", ""),
+        ("call->wait().Begin();", ""),
     ],
     "server/rpc/call/raw_service.h": [
         ("if (status.ok()) status = HoldAnswer(*state, 0);", ""),

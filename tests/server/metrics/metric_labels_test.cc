@@ -39,7 +39,7 @@ TEST_F(MetricLabelsTest, CountsRefusalsByReason) {
   const std::vector<std::string> reasons = {
       "message",       "request_memory",   "response_memory",   "connection_memory",
       "slow_reader",   "unauthenticated",  "permission_denied", "http_requests",
-      "stream_memory", "connection_calls", "unknown_method"};
+      "stream_memory", "connection_calls", "unknown_method",    "call_memory"};
   ASSERT_EQ(reasons.size(), kRefusals.size());
   for (size_t i = 0; i < reasons.size(); ++i) {
     for (size_t count = 0; count <= i; ++count) metrics_.CountRefused(static_cast<Refusal>(i));

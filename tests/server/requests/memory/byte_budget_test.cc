@@ -122,10 +122,10 @@ TEST(MemoryBudgetsTest, ConnectionsShareTheWhole) {
   EXPECT_FALSE(b->AcquireResponse(41).ok());
   EXPECT_TRUE(b->AcquireRequest(40).ok());
   EXPECT_TRUE(b->AcquireResponse(40).ok());
-  const ByteBudget::Share streams[] = {*a->AcquireStream(), *a->AcquireStream()};
-  EXPECT_FALSE(a->AcquireStream().ok());
-  const ByteBudget::Share stream = *b->AcquireStream();
-  EXPECT_FALSE(b->AcquireStream().ok());
+  const ByteBudget::Share streams[] = {*a->AcquireStream(0), *a->AcquireStream(0)};
+  EXPECT_FALSE(a->AcquireStream(0).ok());
+  const ByteBudget::Share stream = *b->AcquireStream(0);
+  EXPECT_FALSE(b->AcquireStream(0).ok());
   for (const auto& [reason, count] : {std::pair{"connection_memory", 3},
                                       {"request_memory", 1},
                                       {"response_memory", 1},
@@ -140,7 +140,7 @@ TEST(MemoryBudgetsTest, SayWhatEachConnectionHolds) {
   const std::shared_ptr<ConnectionBudgets> connection = budgets.ForConnection("a");
   const absl::StatusOr<ByteBudget::Share> request = connection->AcquireRequest(100);
   const absl::StatusOr<ByteBudget::Share> response = connection->AcquireResponse(7);
-  const absl::StatusOr<ByteBudget::Share> stream = connection->AcquireStream();
+  const absl::StatusOr<ByteBudget::Share> stream = connection->AcquireStream(0);
   ASSERT_TRUE(request.ok() && response.ok() && stream.ok());
   std::vector<ConnectionReport> reports(2);
   reports[0].peer = "a";

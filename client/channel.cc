@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/channel.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
@@ -11,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/call_once.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -23,6 +25,10 @@ namespace {
 
 // Requests up to this size can be sent again.
 constexpr int kRetryBufferBytes = 4 << 20;
+// After a connection failed. gRPC's own longest wait is two minutes: so long a server that is back
+// could get no call.
+constexpr int kFirstReconnectMs = 100;
+constexpr int kLongestReconnectMs = 5000;
 // A time point of the system's clock holds 292 years; what is longer than this has no end.
 constexpr absl::Duration kLongestTimeout = absl::Hours(24 * 365 * 100);
 
@@ -41,6 +47,23 @@ absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view k
         absl::StrCat("the PEM file ", path, " has no ", absl::AsciiStrToLower(kind)));
   }
   return contents.str();
+}
+
+// Keeps gRPC running until the process ends. When its last user is gone, gRPC 1.51 waits for its
+// poller, which may sleep for ten seconds: a program would hang after its last answer.
+void KeepGrpcRunning() {
+  static absl::once_flag once;
+  absl::call_once(once, grpc_init);
+}
+
+// gRPC would look for a host of that name, and say that there is no address.
+absl::Status CheckTarget(absl::string_view target) {
+  if (!absl::StartsWith(target, "http://") && !absl::StartsWith(target, "https://")) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the target ", target,
+                   " is a URL: give HOST:PORT of the server's gRPC port, not of its HTTP port"));
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(const TlsOptions& tls) {
@@ -73,6 +96,8 @@ grpc::ChannelArguments MakeArguments(const ConnectOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestReconnectMs);
   // Nobody asks for either, and both take time at each call.
   arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
@@ -93,6 +118,8 @@ grpc::ChannelArguments MakeArguments(const ConnectOptions& options) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ConnectOptions& options) {
+  ATTENDANT_RETURN_IF_ERROR(CheckTarget(options.target));
+  KeepGrpcRunning();
   ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> credentials,
                              MakeCredentials(options.tls));
   ATTENDANT_ASSIGN_OR_RETURN(
@@ -103,7 +130,14 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ConnectOptions&
 }
 
 absl::Status ToAbslStatus(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  const auto code = static_cast<absl::StatusCode>(status.error_code());
+  // The server's gRPC refuses the message before the server sees it, and names no flag.
+  if (absl::StartsWith(status.error_message(), "Received message larger than max")) {
+    return absl::Status(code, absl::StrCat("the request is larger than the server's "
+                                           "--max_request_bytes: ",
+                                           status.error_message()));
+  }
+  return absl::Status(code, status.error_message());
 }
 
 void SetTimeout(absl::Duration timeout, grpc::ClientContext& context) {
@@ -114,6 +148,7 @@ void SetTimeout(absl::Duration timeout, grpc::ClientContext& context) {
 void OutstandingCalls::Add(grpc::ClientContext* context) {
   absl::MutexLock lock(&mutex_);
   contexts_.insert(context);
+  if (ended_) context->TryCancel();
 }
 
 void OutstandingCalls::End(grpc::ClientContext* context, absl::FunctionRef<void()> destroy) {
@@ -129,12 +164,17 @@ void OutstandingCalls::End(grpc::ClientContext* context, absl::FunctionRef<void(
 
 void OutstandingCalls::Cancel() {
   absl::MutexLock lock(&mutex_);
+  CancelAll();
+}
+
+void OutstandingCalls::CancelAll() {
   for (grpc::ClientContext* context : contexts_) context->TryCancel();
 }
 
 void OutstandingCalls::CancelAndWait() {
-  Cancel();
   absl::MutexLock lock(&mutex_);
+  ended_ = true;
+  CancelAll();
   const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return contexts_.empty() && ending_ == 0;
   };

@@ -19,9 +19,11 @@
 namespace attendant::client {
 
 // A channel with a TCP connection of its own, made at the first call. Answers may have any size.
-// INVALID_ARGUMENT for files that cannot be read, and for a trace's id that is not one.
+// INVALID_ARGUMENT for files that cannot be read, a trace's id that is not one, and a target that
+// is a URL. gRPC then runs until the process ends.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ConnectOptions& options);
 
+// The same code. The message names the flag where the server's gRPC finds a request too large.
 absl::Status ToAbslStatus(const grpc::Status& status);
 
 // Sets the deadline of a call that starts now. An infinite timeout sets none.
@@ -32,6 +34,8 @@ class OutstandingCalls {
  public:
   ~OutstandingCalls() { CancelAndWait(); }
 
+  // Before the call starts. After CancelAndWait has begun, the call is cancelled at once: a
+  // callback that starts the next call would keep CancelAndWait waiting.
   void Add(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_);
   // The last step of a call, with a `destroy` that destroys the context: then CancelAndWait may
   // return. A context holds its channel. Were it the last to do so, on gRPC's own thread, gRPC 1.51
@@ -43,7 +47,10 @@ class OutstandingCalls {
   void CancelAndWait() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  void CancelAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   absl::Mutex mutex_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // CancelAndWait has begun
   std::unordered_set<grpc::ClientContext*> contexts_ ABSL_GUARDED_BY(mutex_);
   int64_t ending_ ABSL_GUARDED_BY(mutex_) = 0;  // whose contexts are being destroyed
 };

@@ -96,7 +96,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ConnectOptions& op
 }
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Client::~Client() = default;
+// While impl_ is whole: callbacks may call the client.
+Client::~Client() { impl_->calls.CancelAndWait(); }
 
 absl::StatusOr<Tensor> Client::Embed(const std::vector<std::string>& texts,
                                      const EmbedOptions& options) {

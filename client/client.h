@@ -34,12 +34,16 @@ namespace attendant::client {
 //   INTERNAL                       the answer is no message, or contradicts itself
 //
 // Thread-safe: any number of threads may call. All calls but EncodeAsync wait for their answer. The
-// destructor cancels the calls of EncodeAsync that still run, and waits for their callbacks.
+// destructor cancels the calls of EncodeAsync that still run, and waits for their callbacks; a call
+// that a callback starts then is cancelled too.
+//
+// A process that has made a client must not fork and go on in the child, where calls of gRPC 1.51
+// never end: fork first, or start another program (exec) in the child.
 class Client {
  public:
   // Does not wait for the connection: the first call finds out that a server cannot be reached.
   // INVALID_ARGUMENT if a TLS file or the API key cannot be read, a certificate comes without its
-  // key, or the trace's id is not one.
+  // key, the trace's id is not one, or the target is a URL.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const ConnectOptions& options);
   ~Client();
 

@@ -2,6 +2,7 @@
 #include "client/client.h"
 
 #include <gmock/gmock.h>
+#include <grpc/grpc.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -166,6 +167,46 @@ TEST(ClientTest, RefusesBytesThatAreNoAnswer) {
   FakeServer server;
   server.SetModules({"attn"});
   server.GarbleAnswers();
+TEST(ClientTest, CancelsWhatCallbacksStartWhileItIsDestroyed) {
+  FakeServer server;
+  server.Stall();
+  auto client = Connect(server, absl::InfiniteDuration());
+  Client& used = *client;
+  const EncodeRequest request{.model = "toy", .sequences = {"a"}};
+  absl::Status second = absl::UnknownError("never called");
+  used.EncodeAsync(request, [&](const absl::StatusOr<EncodeResult>&) {
+    used.EncodeAsync(request,
+                     [&](const absl::StatusOr<EncodeResult>& answer) { second = answer.status(); });
+  });
+  client.reset();
+  EXPECT_TRUE(absl::IsCancelled(second)) << second;
+}
+
+// It would take up to ten seconds to stop.
+TEST(ClientTest, LeavesGrpcRunning) {
+  {
+    const FakeServer server;
+    EXPECT_TRUE(Connect(server)->Embed({"a"}).ok());
+  }
+  EXPECT_EQ(grpc_is_initialized(), 1);
+}
+
+TEST(ClientTest, NamesTheFlagThatALargeRequestIsBeyond) {
+  const FakeServer server;  // with the limit that is gRPC's default, 4 MiB
+  const absl::Status status = Connect(server)->Embed({std::string(5 << 20, 'x')}).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("larger than the server's --max_request_bytes: "));
+  EXPECT_THAT(status.message(), HasSubstr("vs. 4194304)"));
+}
+
+TEST(ClientTest, AUrlIsNoTarget) {
+  for (const char* target : {"http://127.0.0.1:8001", "https://attendant"}) {
+    const absl::Status status = Client::Connect({.target = target}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr("gRPC port")) << target;
+  }
+}
+
   const auto client = Connect(server);
   const absl::Status no_answer = absl::InternalError("the bytes of the answer are no answer");
   EXPECT_EQ(client->Embed({"a"}, {.model = "toy"}).status(), no_answer);

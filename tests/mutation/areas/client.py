@@ -62,6 +62,8 @@ MUTANTS = {
     ],
     "client/attention_wire.cc": [
         ("rest % static_cast<size_t>(dim) != 0", "false"),
+        ("if (ended_) context->TryCancel();", ""),
+        ("absl::call_once(once, grpc_init);", ""),
         ("proto.set_priority(request.priority);", ""),
         ("offer.max_attention_bytes = limits.max_attention_bytes();",
          "offer.max_attention_bytes = limits.max_attention_tokens();"),

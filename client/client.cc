@@ -41,6 +41,25 @@ ServingStatus ToServingStatus(HealthCheckResponse::ServingStatus status) {
   return ServingStatus::kUnknown;
 }
 
+// The names of the models, which the versions of one share. Those that were unloaded, or are being
+// unloaded, do not count unless all were.
+std::set<std::string> NamesInUse(const std::vector<ModelInfo>& models) {
+  std::set<std::string> all, used;
+  for (const ModelInfo& model : models) {
+    all.insert(model.name);
+    if (model.state != "unloaded" && model.state != "draining") used.insert(model.name);
+  }
+  return used.empty() ? all : used;
+}
+
+// Makes rows of int8 the numbers that they stand for, by their scales.
+absl::Status Dequantize(const Tensor& scales, Tensor& rows) {
+  if (scales.values.empty()) return absl::InternalError("the answer has no pooled_scales");
+  const size_t columns = rows.values.size() / scales.values.size();
+  for (size_t i = 0; i < rows.values.size(); ++i) rows.values[i] *= scales.values[i / columns];
+  return absl::OkStatus();
+}
+
 struct AsyncEncode {
   AsyncEncode(v1::EncodeRequest encode_request, EncodeDone encode_done)
       : request(std::move(encode_request)), done(std::move(encode_done)) {}
@@ -101,15 +120,22 @@ Client::~Client() { impl_->calls.CancelAndWait(); }
 
 absl::StatusOr<Tensor> Client::Embed(const std::vector<std::string>& texts,
                                      const EmbedOptions& options) {
+  if (options.pooled.chunk_tokens != 0) {
+    return absl::InvalidArgumentError(
+        "chunk_tokens is for Encode: Embed has one row for each text");
+  }
   EncodeRequest prototype{.model = options.model, .pooled = options.pooled, .dtype = options.dtype};
   if (prototype.model.empty()) {
     ATTENDANT_ASSIGN_OR_RETURN(prototype.model, OnlyModel());
   }
   Tensor embeddings;
   OrderedEncoder encoder(*this, std::move(prototype), {},
-                         [&](const EncodeRequest&, const EncodeResult& result) {
-                           const Tensor& rows = result.pooled;
+                         [&](const EncodeRequest&, const EncodeResult& result) -> absl::Status {
+                           Tensor rows = result.pooled;
                            if (rows.shape.empty()) return absl::InternalError("no embeddings came");
+                           if (options.pooled.format == EmbeddingFormat::kInt8) {
+                             ATTENDANT_RETURN_IF_ERROR(Dequantize(result.pooled_scales, rows));
+                           }
                            return AppendRows("pooled", rows, embeddings);
                          });
   for (const std::string& text : texts) {
@@ -183,8 +209,7 @@ absl::StatusOr<std::string> Client::OnlyModel() {
   }
   ATTENDANT_ASSIGN_OR_RETURN(std::vector<ModelInfo> models, Models());
   if (models.empty()) return absl::NotFoundError("the server has no models");
-  std::set<std::string> names;  // which the versions of a model share
-  for (const ModelInfo& model : models) names.insert(model.name);
+  const std::set<std::string> names = NamesInUse(models);
   if (names.size() > 1) {
     return absl::FailedPreconditionError(
         absl::StrCat("the server has ", names.size(),

@@ -47,7 +47,9 @@ class Client {
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const ConnectOptions& options);
   ~Client();
 
-  // Embeds any number of texts; sends several requests for many. Returns [texts, dims].
+  // Embeds any number of texts; sends several requests for many. Returns [texts, dims]; kBinary and
+  // kUbinary [texts, bytes]. kInt8 comes quantized and is scaled back here. INVALID_ARGUMENT: with
+  // chunk_tokens, which Encode takes. After an error, up to three of the requests may still run.
   absl::StatusOr<Tensor> Embed(const std::vector<std::string>& texts,
                                const EmbedOptions& options = {});
 
@@ -68,7 +70,8 @@ class Client {
   // All models of the server, whatever their state.
   absl::StatusOr<std::vector<ModelInfo>> Models();
 
-  // The name of the server's only model, asked for once and then remembered. FAILED_PRECONDITION
+  // The name of the server's only model, asked for once and then remembered. Models that were
+  // unloaded, or are being unloaded, do not count unless there is no other. FAILED_PRECONDITION
   // lists the models if there are several; NOT_FOUND if there is none.
   absl::StatusOr<std::string> OnlyModel();
 

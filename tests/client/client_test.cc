@@ -77,6 +77,22 @@ TEST(ClientTest, EmbedsNothing) {
   EXPECT_TRUE(embeddings->values.empty());
 }
 
+TEST(ClientTest, ScalesQuantizedEmbeddings) {
+  const FakeServer server;
+  const auto embeddings =
+      Connect(server)->Embed({"a", "bcd"}, {.pooled = {.format = EmbeddingFormat::kInt8}});
+  ASSERT_TRUE(embeddings.ok()) << embeddings.status();
+  EXPECT_THAT(embeddings->shape, ElementsAre(2, 4));
+  EXPECT_THAT(embeddings->values, ElementsAre(3, 0, 0, 0, 5, 0, 0, 0));
+}
+
+TEST(ClientTest, EmbedTakesNoChunks) {
+  const FakeServer server;
+  const auto embeddings = Connect(server)->Embed({"a"}, {.pooled = {.chunk_tokens = 2}});
+  EXPECT_TRUE(absl::IsInvalidArgument(embeddings.status())) << embeddings.status();
+  EXPECT_TRUE(server.encode_requests().empty());
+}
+
 TEST(ClientTest, EncodesTextAndIds) {
   const FakeServer server;
   const absl::StatusOr<EncodeResult> result = Connect(server)->Encode(
@@ -151,22 +167,6 @@ TEST(ClientTest, CancelsWhatRunsWhenDestroyed) {
   EXPECT_TRUE(absl::IsCancelled(result.status())) << result.status();
 }
 
-TEST(ClientTest, SaysThatTheServerIsUnreachable) {
-  std::string address;
-  {
-    const FakeServer gone;
-    address = gone.address();
-  }
-  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect({.target = address});
-  ASSERT_TRUE(client.ok());
-  EXPECT_TRUE(absl::IsUnavailable((*client)->Embed({"a"}).status()));
-  EXPECT_TRUE(absl::IsUnavailable((*client)->Health().status()));
-}
-
-TEST(ClientTest, RefusesBytesThatAreNoAnswer) {
-  FakeServer server;
-  server.SetModules({"attn"});
-  server.GarbleAnswers();
 TEST(ClientTest, CancelsWhatCallbacksStartWhileItIsDestroyed) {
   FakeServer server;
   server.Stall();
@@ -207,6 +207,22 @@ TEST(ClientTest, AUrlIsNoTarget) {
   }
 }
 
+TEST(ClientTest, SaysThatTheServerIsUnreachable) {
+  std::string address;
+  {
+    const FakeServer gone;
+    address = gone.address();
+  }
+  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect({.target = address});
+  ASSERT_TRUE(client.ok());
+  EXPECT_TRUE(absl::IsUnavailable((*client)->Embed({"a"}).status()));
+  EXPECT_TRUE(absl::IsUnavailable((*client)->Health().status()));
+}
+
+TEST(ClientTest, RefusesBytesThatAreNoAnswer) {
+  FakeServer server;
+  server.SetModules({"attn"});
+  server.GarbleAnswers();
   const auto client = Connect(server);
   const absl::Status no_answer = absl::InternalError("the bytes of the answer are no answer");
   EXPECT_EQ(client->Embed({"a"}, {.model = "toy"}).status(), no_answer);
@@ -262,6 +278,15 @@ TEST(ClientTest, WantsAModelsNameWhenThereAreSeveral) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("other, toy"));
   server.SetModels({});
   EXPECT_TRUE(absl::IsNotFound(Connect(server)->Embed({"a"}).status()));
+}
+
+TEST(ClientTest, AnUnloadedModelDoesNotCountBesideAnother) {
+  FakeServer server;
+  server.SetModels({"toy", "other"});
+  server.Unload("other");
+  EXPECT_EQ(Connect(server)->OnlyModel().value_or("?"), "toy");
+  server.SetModels({"other"});
+  EXPECT_EQ(Connect(server)->OnlyModel().value_or("?"), "other");
 }
 
 TEST(ClientTest, ListsModels) {

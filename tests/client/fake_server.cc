@@ -9,7 +9,6 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
 
-#include <cstring>
 #include <deque>
 #include <set>
 
@@ -19,11 +18,10 @@
 #include "attendant/v1/encoder.grpc.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "inference/grpc_service.grpc.pb.h"
+#include "tests/client/fake_answer.h"
 
 namespace attendant::client {
 namespace {
-
-constexpr int64_t kHidden = 4;
 
 // Waits for the caller to give up.
 class StalledReactor : public grpc::ServerUnaryReactor {
@@ -35,6 +33,7 @@ class StalledReactor : public grpc::ServerUnaryReactor {
 struct State {
   mutable absl::Mutex mutex;
   std::vector<std::string> models = {"toy"};
+  std::string unloaded;  // the name of models
   std::vector<std::string> modules;
   absl::Status all = absl::OkStatus();
   std::deque<absl::Status> next;  // of the next calls that count
@@ -46,7 +45,7 @@ struct State {
   bool garble = false;
   bool idle = false;
   bool widen = false;
-  int64_t width = kHidden;  // of the rows of the next answer
+  int64_t width = kFakeHidden;  // of the rows of the next answer
   std::vector<v1::EncodeRequest> encode_requests;
   std::vector<std::map<std::string, std::string>> encode_metadata;
   std::vector<inference::ModelInferRequest> infer_requests;
@@ -65,58 +64,6 @@ struct State {
     return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
   }
 };
-
-void AppendFloats(std::initializer_list<double> values, std::string* out) {
-  for (double value : values) {
-    const float single = static_cast<float>(value);
-    out->append(reinterpret_cast<const char*>(&single), sizeof(single));
-  }
-}
-
-std::vector<int32_t> TokensOf(const v1::Sequence& sequence) {
-  if (sequence.has_ids()) {
-    return {sequence.ids().token_ids().begin(), sequence.ids().token_ids().end()};
-  }
-  std::vector<int32_t> ids(sequence.text().size() + 2);
-  for (size_t i = 0; i < ids.size(); ++i) ids[i] = 100 + static_cast<int32_t>(i);
-  return ids;
-}
-
-void Answer(const v1::EncodeRequest& request, size_t cut_bytes, int64_t width,
-            v1::EncodeResponse* response) {
-  const std::string more(static_cast<size_t>(width - kHidden) * sizeof(float), '\0');
-  std::string states, pooled;
-  int64_t tokens = 0;
-  for (const v1::Sequence& sequence : request.sequences().sequences()) {
-    const std::vector<int32_t> ids = TokensOf(sequence);
-    auto* info = response->add_sequences();
-    info->set_tokens(static_cast<int64_t>(ids.size()));
-    if (request.outputs().token_ids()) info->mutable_token_ids()->Add(ids.begin(), ids.end());
-    for (size_t t = 0; t < ids.size(); ++t) {
-      AppendFloats({static_cast<double>(ids[t]), static_cast<double>(t), 0, 1}, &states);
-      states += more;
-    }
-    AppendFloats({static_cast<double>(ids.size()), 1, 0, 0}, &pooled);
-    pooled += more;
-    tokens += static_cast<int64_t>(ids.size());
-  }
-  const auto fill = [&](int64_t rows, const std::string& data, v1::Tensor* tensor) {
-    tensor->set_dtype(v1::DTYPE_F32);
-    tensor->add_shape(rows);
-    tensor->add_shape(width);
-    tensor->set_data(data.substr(0, cut_bytes));
-  };
-  if (request.outputs().last_hidden_state()) {
-    fill(tokens, states, response->mutable_last_hidden_state());
-  }
-  if (request.outputs().has_pooled()) {
-    fill(response->sequences_size(), pooled, response->mutable_pooled());
-  }
-  response->set_model(request.model());
-  response->mutable_timings()->set_queue_us(100);
-  response->mutable_timings()->set_compute_us(300);
-  response->mutable_timings()->set_total_us(500);
-}
 
 class FakeEncoder : public v1::Encoder::CallbackService {
  public:
@@ -137,7 +84,7 @@ class FakeEncoder : public v1::Encoder::CallbackService {
     const grpc::Status status = state_.Outcome(true);
     v1::EncodeRequest answered = *request;
     if (state_.lose_a_sequence) answered.mutable_sequences()->mutable_sequences()->RemoveLast();
-    if (status.ok()) Answer(answered, state_.cut_bytes, state_.width, response);
+    if (status.ok()) FakeAnswer(answered, state_.cut_bytes, state_.width, response);
     state_.Garble(response);
     state_.width += state_.widen ? 1 : 0;
     state_.idle = false;
@@ -157,10 +104,11 @@ class FakeEncoder : public v1::Encoder::CallbackService {
       model->set_name(name);
       model->set_version(++versions[name]);
       model->set_state(state_.idle ? v1::MODEL_STATE_IDLE : v1::MODEL_STATE_LOADING);
-      if (name != "toy" || state_.idle) continue;
+      if (name == state_.unloaded) model->set_state(v1::MODEL_STATE_UNLOADED);
+      if (name != "toy" || state_.idle || name == state_.unloaded) continue;
       model->set_state(v1::MODEL_STATE_READY);
       model->set_backend("fake");
-      model->set_hidden(kHidden);
+      model->set_hidden(kFakeHidden);
       model->set_vocab(1000);
       model->set_max_sequence_tokens(64);
       model->set_pooling(v1::POOLING_MEAN);
@@ -313,6 +261,11 @@ const std::string& FakeServer::address() const { return impl_->address; }
 void FakeServer::SetModels(std::vector<std::string> names) {
   absl::MutexLock lock(&impl_->state.mutex);
   impl_->state.models = std::move(names);
+}
+
+void FakeServer::Unload(const std::string& name) {
+  absl::MutexLock lock(&impl_->state.mutex);
+  impl_->state.unloaded = name;
 }
 
 void FakeServer::SetModules(std::vector<std::string> names) {

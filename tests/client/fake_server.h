@@ -14,8 +14,9 @@ namespace attendant::client {
 
 // A server on a free port of 127.0.0.1 with one made-up model, "toy", of hidden size 4. A text of n
 // bytes becomes n + 2 tokens, with ids 100, 101, ...; token t of a sequence has the hidden state
-// [token id, t, 0, 1], and a sequence the embedding [tokens, 1, 0, 0]. KServe calls answer for
-// "toy.ids", with inputs input_ids and attention_mask, batches of at most 8.
+// [token id, t, 0, 1], and a sequence the embedding [tokens, 1, 0, 0], quantized [1, 0, 0, 0] with
+// the scale `tokens`. KServe calls answer for "toy.ids", with inputs input_ids and attention_mask,
+// batches of at most 8.
 class FakeServer {
  public:
   FakeServer();
@@ -26,6 +27,8 @@ class FakeServer {
   // From now on. Several models make every name but "toy" one that is loading. A name that comes
   // again is a further version.
   void SetModels(std::vector<std::string> names);
+  // The models of this name are unloaded.
+  void Unload(const std::string& name);
   // Attention modules of 2 heads; with none, which is at first, ListAttention is UNIMPLEMENTED.
   void SetModules(std::vector<std::string> names);
   // Every call fails, or the next `count` of Encode do, after those that were said before.

@@ -61,8 +61,9 @@ def parsed(request: Request[T], answer: Any, request_id: str) -> T:
 
 
 def only_model(models: list[Model]) -> str:
-    """The name of the only model."""
-    names = sorted({model.name for model in models})
+    """The name of the only model. One that was unloaded, or is being unloaded, does not count beside others."""
+    used = [model for model in models if model.state not in ("unloaded", "draining")]
+    names = sorted({model.name for model in used or models})
     if not names:
         raise NotFoundError("the server has no models")
     if len(names) > 1:

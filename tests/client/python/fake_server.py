@@ -34,6 +34,7 @@ class FakeServer:
         self.requests = []
         self.metadata = []
         self.models = ["m"]
+        self.unloaded = ""       # the name of one of them
         self.on_stream = None
         self.streams = 0
         self.pool = futures.ThreadPoolExecutor(16)
@@ -66,8 +67,9 @@ class FakeServer:
 
     def _list_models(self, _, context):
         self.metadata.append(dict(context.invocation_metadata()))
-        return pb.ListModelsResponse(models=[pb.ModelInfo(name=name, version=1, state=pb.MODEL_STATE_READY)
-                                             for name in self.models])
+        def state(name):
+            return pb.MODEL_STATE_UNLOADED if name == self.unloaded else pb.MODEL_STATE_READY
+        return pb.ListModelsResponse(models=[pb.ModelInfo(name=name, version=1, state=state(name)) for name in self.models])
 
     def _stream(self, requests, context):
         self.streams += 1

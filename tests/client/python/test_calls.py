@@ -182,6 +182,10 @@ def test_the_only_model_is_asked_for_once(fake, connect):
     fake.models = ["a", "b"]
     with connect(model=None) as client, pytest.raises(ValueError, match="2 models, name one of them: a, b"):
         client.embed("abc")
+    fake.unloaded = "a"
+    with connect(model=None) as client:
+        client.embed("abc")
+    assert fake.requests[-1].model == "b"
     fake.models = []
     with connect(model=None) as client, pytest.raises(LookupError, match="no models"):
         client.embed("abc")

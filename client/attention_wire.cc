@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/utf8.h"
 #include "client/wire.h"
 #include "google/protobuf/message.h"
 #include "kernels/core/base/half.h"
@@ -198,6 +199,7 @@ absl::Status WrongShape(absl::string_view name, const std::vector<int64_t>& shap
 
 absl::StatusOr<v1::AttendRequest> ToProto(const AttendRequest& request) {
   v1::AttendRequest proto;
+  ATTENDANT_RETURN_IF_ERROR(RequireUtf8("model", request.model));
   proto.set_model(request.model);
   proto.set_priority(request.priority);
   ATTENDANT_RETURN_IF_ERROR(FillOperands(request, proto));

@@ -30,7 +30,8 @@ namespace attendant::client {
 //   the server's own status        attendant/v1/encoder.proto and attention.proto list the codes
 //   UNAVAILABLE                    the server cannot be reached
 //   DEADLINE_EXCEEDED              ConnectOptions::timeout passed
-//   INVALID_ARGUMENT               a text is not UTF-8, or a tensor does not fit; nothing is sent
+//   INVALID_ARGUMENT               a text or a name is not UTF-8, or a tensor does not fit; nothing
+//                                  is sent
 //   INTERNAL                       the answer is no message, or contradicts itself
 //
 // Thread-safe: any number of threads may call. All calls but EncodeAsync wait for their answer. The

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "absl/strings/str_cat.h"
+
 namespace attendant::client {
 namespace {
 
@@ -33,6 +35,12 @@ size_t FindInvalidUtf8(absl::string_view text) {
     at += size;
   }
   return absl::string_view::npos;
+}
+
+absl::Status RequireUtf8(absl::string_view name, absl::string_view text) {
+  const size_t at = FindInvalidUtf8(text);
+  if (at == absl::string_view::npos) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " is not valid UTF-8 at byte ", at));
 }
 
 }  // namespace attendant::client

@@ -235,10 +235,7 @@ absl::Status ReadSequence(const v1::SequenceInfo& info, EncodeResult& result) {
 }
 
 absl::Status CheckText(int index, absl::string_view text) {
-  const size_t at = FindInvalidUtf8(text);
-  if (at == absl::string_view::npos) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("sequence ", index, " is not valid UTF-8 at byte ", at));
+  return RequireUtf8(absl::StrCat("sequence ", index), text);
 }
 
 // "POOLING_MEAN" -> "mean"
@@ -262,6 +259,8 @@ v1::DType ToProto(DType dtype) {
 
 absl::StatusOr<v1::EncodeRequest> ToProto(const EncodeRequest& request) {
   v1::EncodeRequest proto;
+  ATTENDANT_RETURN_IF_ERROR(RequireUtf8("model", request.model));
+  ATTENDANT_RETURN_IF_ERROR(RequireUtf8("prompt_name", request.prompt_name.value_or("")));
   proto.set_model(request.model);
   proto.set_truncation(ToProto(request.truncation));
   proto.set_pair_truncation(ToProto(request.pair_truncation));

@@ -36,6 +36,11 @@ TEST(AttentionWireTest, EveryKindFillsItsOwnMessage) {
   }
 }
 
+TEST(AttentionWireTest, AModelsNameIsUtf8) {
+  EXPECT_EQ(ToProto(AttendRequest{.model = "\xff", .query = Ones({1, 2, 3})}).status(),
+            absl::InvalidArgumentError("model is not valid UTF-8 at byte 0"));
+}
+
 TEST(AttentionWireTest, CarriesWhatWasAsked) {
   AttendRequest request{
       .kind = "additive", .query = Ones({1, 2, 3}), .causal = true, .priority = 7};

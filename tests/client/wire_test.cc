@@ -204,6 +204,13 @@ TEST(WireTest, TokensHaveTheirOffsets) {
   EXPECT_TRUE(absl::IsInternal(FromProto(response).status())) << "of another length";
 }
 
+TEST(WireTest, NamesAreUtf8) {
+  EXPECT_EQ(ToProto(EncodeRequest{.model = "a\xff"}).status(),
+            absl::InvalidArgumentError("model is not valid UTF-8 at byte 1"));
+  EXPECT_EQ(ToProto(EncodeRequest{.prompt_name = "\xff"}).status(),
+            absl::InvalidArgumentError("prompt_name is not valid UTF-8 at byte 0"));
+}
+
 TEST(WireTest, FindsInvalidUtf8) {
   constexpr size_t kNone = absl::string_view::npos;
   EXPECT_EQ(FindInvalidUtf8(""), kNone);

@@ -69,6 +69,11 @@ absl::Status ForEachText(std::span<const std::string> arguments, const std::stri
   return file.empty() ? absl::OkStatus() : ForEachLineOfFile(file, io, use);
 }
 
+absl::Status CheckFlagUtf8(absl::string_view flag, absl::string_view value) {
+  const absl::Status valid = RequireUtf8(absl::StrCat("--", flag), value);
+  return valid.ok() ? valid : absl::FailedPreconditionError(valid.message());
+}
+
 absl::StatusOr<TokenIds> ParseIds(absl::string_view ids, absl::string_view mask) {
   TokenIds sequence;
   for (absl::string_view part : absl::StrSplit(ids, ',')) {

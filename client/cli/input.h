@@ -22,6 +22,9 @@ namespace attendant::client {
 absl::Status ForEachText(std::span<const std::string> arguments, const std::string& file, Io& io,
                          const std::function<absl::Status(std::string)>& use);
 
+// FAILED_PRECONDITION, with the flag's name, if its value is not UTF-8.
+absl::Status CheckFlagUtf8(absl::string_view flag, absl::string_view value);
+
 // "101,7592,102" -> ids. `mask`, "1,1,0", may be empty. FAILED_PRECONDITION names the flag.
 absl::StatusOr<TokenIds> ParseIds(absl::string_view ids, absl::string_view mask);
 

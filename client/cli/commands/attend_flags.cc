@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/commands/attend_flags.h"
 
+#include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/files/safetensors.h"
+#include "client/cli/input.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant::client {
@@ -53,6 +56,12 @@ class Arrays {
 // Whether int64 and float can hold the number.
 bool InRange(double number) { return number >= -1e15 && number <= 1e15; }
 
+// Whether a list of T holds the number as it is.
+template <typename T>
+bool Holds(double number) {
+  return InRange(number) && (std::is_floating_point_v<T> || number == std::trunc(number));
+}
+
 // "3,5,1", or the array of that name.
 template <typename T>
 absl::Status ReadList(const std::string& flag, const std::string& text, Arrays& arrays,
@@ -60,9 +69,10 @@ absl::Status ReadList(const std::string& flag, const std::string& text, Arrays& 
   if (!text.empty()) {
     for (absl::string_view part : absl::StrSplit(text, ',')) {
       double number = 0;
-      if (!absl::SimpleAtod(part, &number) || !InRange(number)) {
+      if (!absl::SimpleAtod(part, &number) || !Holds<T>(number)) {
         return absl::FailedPreconditionError(
-            absl::StrCat("--", flag, ": '", part, "' is not a number"));
+            absl::StrCat("--", flag, ": '", part, "' is not a ",
+                         std::is_floating_point_v<T> ? "number" : "whole number"));
       }
       list.push_back(static_cast<T>(number));
     }
@@ -71,7 +81,7 @@ absl::Status ReadList(const std::string& flag, const std::string& text, Arrays& 
   std::optional<Array> array = arrays.Take(flag);
   if (!array.has_value()) return absl::OkStatus();
   for (float value : array->values) {
-    if (!InRange(value)) {
+    if (!Holds<T>(value)) {
       return absl::FailedPreconditionError(absl::StrCat(flag, " has the value ", value));
     }
     list.push_back(static_cast<T>(value));
@@ -191,7 +201,10 @@ void AttendFlags::AddComputation(FlagParser& flags) {
   flags.Section("Attention");
   flags.Add("model", &request.model, "NAME",
             "A loaded attention module; without it, --kind says what to compute");
-  flags.Add("kind", &request.kind, "KIND", "Kind of attention; attend --list lists the kinds");
+  flags.AddChoice("kind", &request.kind,
+                  {"scaled_dot_product", "flash", "multi_head", "additive", "luong_dot",
+                   "luong_general", "luong_concat", "local", "strided", "linear", "linformer"},
+                  "Kind of attention; attend --list explains the kinds");
   flags.AddSwitch("causal", &request.causal, "No token attends to a later token");
   flags.Add("scale", &scale, "X", "Factor of the scores; 0 is the default of the kind");
   flags.Add("heads", &request.heads, "N", "multi_head: number of heads");
@@ -237,6 +250,7 @@ void AttendFlags::AddPositions(FlagParser& flags) {
 }
 
 absl::StatusOr<AttendRequest> AttendFlags::Request() const {
+  ATTENDANT_RETURN_IF_ERROR(CheckFlagUtf8("model", request.model));
   AttendRequest made = request;
   if (scale != 0) made.scale = static_cast<float>(scale);
   Arrays arrays;

@@ -28,6 +28,7 @@ void RequestFlags::AddTo(FlagParser& flags) {
 }
 
 absl::StatusOr<EncodeRequest> RequestFlags::Prototype(Client& client) const {
+  ATTENDANT_RETURN_IF_ERROR(CheckFlagUtf8("model", model));
   EncodeRequest prototype;
   prototype.model = model;
   prototype.truncation = truncation;
@@ -69,6 +70,7 @@ absl::StatusOr<std::optional<std::string>> PromptFlags::Name() const {
   if (none && !name.empty()) {
     return absl::FailedPreconditionError("--prompt_name and --no-prompt exclude each other");
   }
+  ATTENDANT_RETURN_IF_ERROR(CheckFlagUtf8("prompt_name", name));
   return none || !name.empty() ? std::optional(name) : std::nullopt;
 }
 

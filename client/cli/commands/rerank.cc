@@ -45,6 +45,7 @@ class RerankCommand : public Command {
   };
 
   absl::Status Rerank(Client& client, std::span<const std::string> arguments, Io& io) {
+    ATTENDANT_RETURN_IF_ERROR(CheckFlagUtf8("query", query_));
     ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, flags_.Prototype(client));
     prototype.pair_truncation = pair_truncation_;
     prototype.scores = raw_ ? ScoreActivation::kNone : ScoreActivation::kModelDefault;

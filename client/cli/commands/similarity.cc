@@ -43,7 +43,8 @@ Tensor CosineMatrix(const Tensor& embeddings) {
                  .values = std::vector<float>(texts * texts)};
   for (size_t i = 0; i < texts; ++i) {
     for (size_t j = 0; j <= i; ++j) {
-      const float cosine = dot(i, j) * inverse_norms[i] * inverse_norms[j];
+      // Rounding would make some a little larger than 1.
+      const float cosine = std::clamp(dot(i, j) * inverse_norms[i] * inverse_norms[j], -1.0f, 1.0f);
       cosines.values[i * texts + j] = cosines.values[j * texts + i] = cosine;
     }
   }

@@ -32,7 +32,9 @@ absl::StatusOr<ModelInfo> FindNewest(Client& client, const std::string& name) {
 }
 
 absl::StatusOr<ModelInfo> FindModel(const TargetSpec& spec) {
-  ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, Client::Connect(spec.connect));
+  absl::StatusOr<std::unique_ptr<Client>> connected = Client::Connect(spec.connect);
+  if (!connected.ok()) return absl::FailedPreconditionError(connected.status().message());
+  Client* client = connected->get();
   std::string name = spec.model;
   if (name.empty()) {
     ATTENDANT_ASSIGN_OR_RETURN(name, client->OnlyModel());

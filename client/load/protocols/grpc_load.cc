@@ -25,8 +25,9 @@ CallResult ResultOf(const GrpcRequest& request, GrpcAnswer answer) {
 absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> MakeChannels(const TargetSpec& spec) {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (int64_t i = 0; i < spec.connections; ++i) {
-    ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, MakeChannel(spec.connect));
-    channels.push_back(std::move(channel));
+    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel(spec.connect);
+    if (!channel.ok()) return absl::FailedPreconditionError(channel.status().message());
+    channels.push_back(*std::move(channel));
   }
   return channels;
 }

@@ -35,8 +35,8 @@ struct Target {
 };
 
 // Each asks the server about the model and makes the requests. Errors are those of the server, or
-// FAILED_PRECONDITION if the spec does not fit the model. REQUIRES: spec.model is not empty, except
-// for attendant.v1 and the protocols of text-embeddings-inference.
+// FAILED_PRECONDITION if the spec does not fit the model or makes no connection. REQUIRES:
+// spec.model is not empty, except for attendant.v1 and the protocols of text-embeddings-inference.
 absl::StatusOr<Target> MakeAttendantTarget(const TargetSpec& spec);
 absl::StatusOr<Target> MakeKserveTarget(const TargetSpec& spec);
 // One text for each request: token ids become words, and of several recorded sequences the first

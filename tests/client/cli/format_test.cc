@@ -86,6 +86,15 @@ TEST(SimilarityTest, Cosines) {
   EXPECT_EQ(MostSimilar(cosines, 100).size(), 6);
 }
 
+// Rounded, some would be.
+TEST(SimilarityTest, NoCosineIsAboveOne) {
+  for (int i = 1; i < 100; ++i) {
+    const float x = static_cast<float>(i) / 7;
+    const Tensor cosines = CosineMatrix({.shape = {1, 2}, .values = {x, 1 - x}});
+    EXPECT_LE(cosines.values[0], 1) << x;
+  }
+}
+
 TEST(SimilarityTest, DescribesMatrixAndPairs) {
   const std::vector<std::string> texts = {"one", "two"};
   const Tensor embeddings{.shape = {2, 2}, .values = {1, 0, 1, 0}};

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mistakes that the program finds by itself: it says which, and the server gets no request.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/client/cli/command_fixture.h"
+
+namespace attendant::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+class UsageTest : public CommandTest {
+ protected:
+  void ExpectMistake(const std::vector<std::string>& args, const std::string& words) {
+    EXPECT_EQ(RunAsGiven(args), kExitUsage) << args[0];
+    EXPECT_THAT(err_, HasSubstr(words));
+    EXPECT_TRUE(server_.encode_requests().empty());
+  }
+};
+
+TEST_F(UsageTest, AUrlIsNoServer) {
+  ExpectMistake({"embed", "--server=http://127.0.0.1:8002", "a"}, "is a URL: give HOST:PORT");
+  for (const char* protocol : {"attendant", "kserve", "tei"}) {
+    ExpectMistake({"load", "--server=https://attendant", "--model=toy",
+                   std::string("--protocol=") + protocol},
+                  "is a URL: give HOST:PORT");
+  }
+}
+
+TEST_F(UsageTest, AFileOfTheConnectionIsMissing) {
+  for (const char* protocol : {"attendant", "kserve", "tei"}) {
+    ExpectMistake(
+        {"load", "--tls_ca=/nonexistent.pem", "--model=toy", std::string("--protocol=") + protocol},
+        "cannot read the PEM file /nonexistent.pem");
+  }
+}
+
+TEST_F(UsageTest, FlagsThatAreNotUtf8) {
+  ExpectMistake({"rerank", "--query=a\xff", "--model=toy", "text"},
+                "--query is not valid UTF-8 at byte 1");
+  ExpectMistake({"embed", "--model=\xff", "text"}, "--model is not valid UTF-8 at byte 0");
+  ExpectMistake({"embed", "--model=toy", "--prompt_name=\xff", "text"},
+                "--prompt_name is not valid UTF-8 at byte 0");
+  ExpectMistake({"attend", "--model=\xff"}, "--model is not valid UTF-8 at byte 0");
+}
+
+TEST_F(UsageTest, AKindThatThereIsNot) {
+  ExpectMistake({"attend", "--kind=transformer"}, "--kind");
+}
+
+TEST_F(UsageTest, LengthsAreWholeNumbers) {
+  ExpectMistake({"attend", "--query_lengths=3,2.5"},
+                "--query_lengths: '2.5' is not a whole number");
+  ExpectMistake({"attend", "--slopes=0.5"}, "there is no query");
+}
+
+}  // namespace
+}  // namespace attendant::client

@@ -37,9 +37,7 @@ bool IsBatchInvariant(const Matmul& onednn) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const IsaLevel& level,
-                                                     const Matmul::Options& wanted) {
-  Matmul::Options options = wanted;
-  options.pairs_in_16_bits = level.kernels.int8_matmul.pairs_in_16_bits;
+                                                     const Matmul::Options& options) {
   if (options.dtype == DType::kInt8 && options.k > kMaxInt8Inputs) {
     return absl::UnimplementedError(
         absl::StrCat("a linear layer has ", options.k, " inputs, in int8 the limit is ",

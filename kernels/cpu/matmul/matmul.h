@@ -51,7 +51,7 @@ enum class MatmulOutput : uint8_t {
 // for every m.
 //   f32   x f32, w f32, y f32
 //   bf16  x bf16, w bf16, y f32 or bf16
-//   int8  x u8, w s8 from -127 on, within Options::pairs_in_16_bits, y s32, f32 or bf16
+//   int8  x u8, w s8, y s32, f32 or bf16
 // Immutable and thread-safe.
 class Matmul {
  public:
@@ -63,8 +63,6 @@ class Matmul {
     bool bias = false;
     MatmulOutput output = MatmulOutput::kSums;
     Activation activation = Activation::kGeluErf;  // of kActivated and kGated
-    // Of int8, as MatmulKernels has it; CreateMatmul sets it to what its level needs.
-    bool pairs_in_16_bits = false;
     int64_t y_columns = 0;  // values from one row of y to the next; 0: as many as it has
 
     bool activates() const {

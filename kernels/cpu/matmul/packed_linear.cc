@@ -68,21 +68,10 @@ std::vector<OutlierWeight> FindOutliers(TensorView<const float, 2> weight) {
   return outliers;
 }
 
-// What 127 stands for in one output's weights, [inputs]: the largest magnitude, or, `of_pairs`, of
-// the sums of neighbours too. Rounded, a pair then adds up to 128 at most.
-float RangeOf(const std::vector<float>& weights, bool of_pairs) {
+// Quantizes one output's weights, [inputs].
+void QuantizeColumn(const std::vector<float>& weights, int8_t* values, PackedLinear& packed) {
   float largest = 0;
   for (float weight : weights) largest = std::max(largest, std::abs(weight));
-  for (size_t i = 1; of_pairs && i < weights.size(); i += 2) {
-    largest = std::max(largest, std::abs(weights[i - 1] + weights[i]));
-  }
-  return largest;
-}
-
-// Quantizes one output's weights, [inputs].
-void QuantizeColumn(const std::vector<float>& weights, bool pairs_in_16_bits, int8_t* values,
-                    PackedLinear& packed) {
-  const float largest = RangeOf(weights, pairs_in_16_bits);
   const float scale = largest > kLeastInt8Range ? largest / 127 : 1.0f;
   int32_t sum = 0;
   for (float weight : weights) {
@@ -105,7 +94,7 @@ void QuantizeAndPack(const Matmul& matmul, TensorView<const float, 2> weight, vo
     for (size_t i = 0; i < packed.smoothing_factors.size(); ++i) {
       column[i] /= packed.smoothing_factors[i];
     }
-    QuantizeColumn(column, matmul.options().pairs_in_16_bits, values.data() + j * inputs, packed);
+    QuantizeColumn(column, values.data() + j * inputs, packed);
   }
   matmul.Pack(TensorView<const int8_t, 2>(values.data(), weight.dims()), storage);
 }

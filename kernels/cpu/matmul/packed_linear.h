@@ -23,8 +23,7 @@ struct OutlierWeight {
 // The weights of one or several linear maps of the same input, side by side, or a gate and up by
 // turns, in the form of a Matmul, whose order all that has [outputs] values follows. int8 weights
 // are symmetric with one scale for each output column: w = value * column_scales[j], value in
-// [-127, 127]. Where the matmul sums pairs in 16 bits, the scale is as much larger as they need: of
-// normally distributed weights by a third, which costs 0.4 of a bit.
+// [-127, 127].
 struct PackedLinear {
   const std::byte* weight = nullptr;  // [inputs, outputs], packed by the Matmul
   int64_t weight_bytes = 0;

@@ -87,9 +87,6 @@ struct MatmulKernels {
   // Panels are filled up with zeros to a multiple of so many groups. 1: k must be a multiple of
   // group_values.
   int64_t step_groups = 1;
-  // Of 8-bit operands: two products along k are summed in 16 bits. Weights 2i and 2i + 1 of a
-  // column, if both have one sign, may add up to 128 at most (255 * 128 < 2^15).
-  bool pairs_in_16_bits = false;
   Multiply multiply = nullptr;  // y f32; of 8-bit operands s32, without terms
 
   // These take terms.bias, of 8-bit operands all terms, and write real numbers.

@@ -14,7 +14,7 @@ MODELS = {"all-MiniLM-L6-v2": 256, "all-mpnet-base-v2": 384}  # and the tokens t
 RELATIVE = 2e-5
 # Mean and lowest. A word that is repeated hundreds of times is the furthest away in int8; 0.9965 are real texts.
 COSINES = {"bf16": (0.9999, 0.9995), "int8": (0.9975, 0.993)}
-INSTRUCTIONS = {"f32": {"avx2"}, "bf16": {"avx512_bf16", "amx_bf16"}, "int8": {"avx512_vnni", "amx_int8"}}
+INSTRUCTIONS = {"f32": {"avx2"}, "bf16": {"avx512_bf16", "amx_bf16"}, "int8": {"avx2"}}
 
 
 def processor():

@@ -8,12 +8,13 @@
 namespace attendant::cpu {
 namespace avx512 {
 
-inline constexpr bool kSumsPairsIn16Bits = true;
-
 ATTENDANT_INLINE F32 DotBytes(F32 c, F32 a, F32 b) {
-  const __m512i pairs = _mm512_maddubs_epi16(_mm512_castps_si512(a), _mm512_castps_si512(b));
-  const __m512i fours = _mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
-  return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(c), fours));
+  const __m512i x = _mm512_castps_si512(a), w = _mm512_castps_si512(b);
+  const __m512i even = _mm512_madd_epi16(_mm512_and_si512(x, _mm512_set1_epi16(0xff)),
+                                         _mm512_srai_epi16(_mm512_slli_epi16(w, 8), 8));
+  const __m512i odd = _mm512_madd_epi16(_mm512_srli_epi16(x, 8), _mm512_srai_epi16(w, 8));
+  const __m512i sum = _mm512_add_epi32(_mm512_castps_si512(c), even);
+  return _mm512_castsi512_ps(_mm512_add_epi32(sum, odd));
 }
 
 }  // namespace avx512

@@ -8,8 +8,6 @@
 namespace attendant::cpu {
 namespace avx512 {
 
-inline constexpr bool kSumsPairsIn16Bits = false;
-
 // c + a[0] * b[0] + ... + a[3] * b[3] in each lane: c is s32, a four u8, b four s8, all held as the
 // bits of floats. Exact, but for sums beyond 32 bits.
 ATTENDANT_INLINE F32 DotBytes(F32 c, F32 a, F32 b) {

@@ -28,10 +28,7 @@ constexpr uint32_t kUntouched = 0x5a5a5a5a;
 // x [kMaxRows, k], with room for RoundUpRows of them, a weight [n, k] and a bias [n], as bytes of
 // the format and as the numbers that they stand for. Values from small sets: what must be exact is.
 struct Problem {
-  Problem(const VectorKernels& kernels, DType dtype, int64_t inputs, int64_t outputs)
-      : k(inputs), n(outputs) {
-    // The largest that may lie side by side.
-    const int largest = kernels.int8_matmul.pairs_in_16_bits ? 64 : 127;
+  Problem(DType dtype, int64_t inputs, int64_t outputs) : k(inputs), n(outputs) {
     std::mt19937 random(static_cast<uint32_t>(k * 1000 + n));
     const auto draw = [&](int low, int high) {
       return static_cast<float>(std::uniform_int_distribution(low, high)(random));
@@ -48,7 +45,7 @@ struct Problem {
                        static_cast<size_t>(kSpareBytes),
                    std::byte{0xff});  // NaN, or -1
     for (int64_t i = 0; i < n * k; ++i) {
-      weight.push_back(dtype == DType::kInt8 ? draw(-largest, largest) : draw(-1000, 1000) / 512);
+      weight.push_back(dtype == DType::kInt8 ? draw(-127, 127) : draw(-1000, 1000) / 512);
       s8_weight.push_back(static_cast<int8_t>(weight.back()));
     }
     for (int64_t i = 0; i < n; ++i) bias.push_back(draw(-1000, 1000) / 100);
@@ -109,7 +106,7 @@ class TileMatmulTest : public testing::TestWithParam<std::tuple<const VectorKern
   }
 
   void CheckEveryCountOfRows(int64_t k, int64_t n) const {
-    CheckEveryCountOfRows(Problem(kernels(), dtype(), k, n));
+    CheckEveryCountOfRows(Problem(dtype(), k, n));
   }
 
   void CheckEveryCountOfRows(const Problem& problem) const {
@@ -154,16 +151,14 @@ TEST_P(TileMatmulTest, RowsThatDoNotFillTheirLastGroup) {
   }
 }
 
-// The most that two products may add up to, and the least.
+// Two of their products are more than 16 bits hold.
 TEST_P(TileMatmulTest, NeighboursOfTheLargestWeights) {
   if (dtype() != DType::kInt8) GTEST_SKIP() << "of 8 bits";
-  const bool shares = kernels().int8_matmul.pairs_in_16_bits;
-  Problem problem(kernels(), dtype(), 8, 8);
+  Problem problem(dtype(), 8, 8);
   std::fill(problem.x.begin(), problem.x.end(), 255.0f);
   std::fill(problem.x_bytes.begin(), problem.x_bytes.end(), std::byte{255});
   for (size_t i = 0; i < problem.weight.size(); ++i) {
-    const int largest = !shares ? 127 : i % 2 == 0 ? 127 : 1;
-    problem.s8_weight[i] = static_cast<int8_t>(i / 8 % 2 == 0 ? largest : -largest);
+    problem.s8_weight[i] = i / 8 % 2 == 0 ? 127 : -128;
     problem.weight[i] = problem.s8_weight[i];
   }
   CheckEveryCountOfRows(problem);
@@ -187,7 +182,7 @@ TEST_P(TileMatmulTest, ReadsNothingBehindTheBias) {
   for (const int64_t n : {1, 15, 17, 40, 100}) {
     const TileMatmul matmul(
         kernels(), {.dtype = dtype(), .k = 64, .n = n, .max_rows = kMaxRows, .bias = true});
-    const Problem problem(kernels(), dtype(), 64, n);
+    const Problem problem(dtype(), 64, n);
     const auto packed = Pack(matmul, problem);
     std::copy(problem.bias.begin(), problem.bias.end(), end - n);
     std::vector<float> y(static_cast<size_t>(RowsOfY(7) * n));

@@ -51,26 +51,28 @@ class RouteMaker {
   using Fill = std::function<absl::Status(const KServeModels& models, const std::string& model,
                                           const std::string& version, std::string& json)>;
 
-  void AddSmall(std::string path, MethodGroup group, std::string summary, SmallHandler handler) {
+  // `schema` of the answer; empty: it has no body.
+  void AddSmall(std::string path, MethodGroup group, std::string summary, std::string schema,
+                SmallHandler handler) {
     routes_.push_back(MakeHttpRoute("GET", std::move(path), group, KServeError,
                                     Small(dependencies_, std::move(handler)),
-                                    {std::move(summary), "", kAnyObject}));
+                                    {std::move(summary), "", std::move(schema)}));
   }
 
   void AddServer() {
     const ModelRegistry& registry = dependencies_.encode.requests.models;
-    AddSmall("/v2/health/live", MethodGroup::kOpen, "KServe: the process lives",
+    AddSmall("/v2/health/live", MethodGroup::kOpen, "KServe: the process lives", "",
              [&registry](const HttpExchange&, std::string&) { return registry.Live(); });
-    AddSmall("/v2/health/ready", MethodGroup::kOpen, "KServe: the server is ready",
+    AddSmall("/v2/health/ready", MethodGroup::kOpen, "KServe: the server is ready", "",
              [&registry](const HttpExchange&, std::string&) { return registry.Ready(); });
-    AddSmall("/v2", MethodGroup::kRead, "KServe: what the server is",
+    AddSmall("/v2", MethodGroup::kRead, "KServe: what the server is", kAnyObject,
              [version = dependencies_.version](const HttpExchange&, std::string& json) {
                inference::ServerMetadataResponse metadata;
                FillServerMetadata(version, metadata);
                AppendProtoJson(metadata, json);
                return absl::OkStatus();
              });
-    AddSmall("/v2/models/stats", MethodGroup::kRead, "KServe: statistics of all models",
+    AddSmall("/v2/models/stats", MethodGroup::kRead, "KServe: statistics of all models", kAnyObject,
              [models = Models(models_)](const HttpExchange&, std::string& json) {
                return AppendStatistics(*models, "", "", json);
              });
@@ -94,9 +96,10 @@ class RouteMaker {
     return absl::OkStatus();
   }
 
-  void AddModel(const std::string& path, MethodGroup group, const std::string& summary, Fill fill) {
+  void AddModel(const std::string& path, MethodGroup group, const std::string& summary,
+                const char* schema, Fill fill) {
     for (const char* version : {"", "/versions/{version}"}) {
-      AddSmall(absl::StrCat("/v2/models/{model}", version, path), group, summary,
+      AddSmall(absl::StrCat("/v2/models/{model}", version, path), group, summary, schema,
                [models = Models(models_), fill](const HttpExchange& exchange, std::string& json) {
                  return fill(*models, exchange.parameters[0], VersionOf(exchange), json);
                });
@@ -105,14 +108,15 @@ class RouteMaker {
 
   void AddModels() {
     // Clients ask this in a loop while they wait.
-    AddModel("/ready", MethodGroup::kOpen, "KServe: the model is ready",
+    AddModel("/ready", MethodGroup::kOpen, "KServe: the model is ready", "",
              [](const KServeModels& models, const std::string& model, const std::string& version,
                 std::string&) { return models.Describe(model, version).status(); });
-    AddModel("", MethodGroup::kRead, "KServe: the model's tensors",
+    AddModel("", MethodGroup::kRead, "KServe: the model's tensors", kAnyObject,
              AppendInfo<inference::ModelMetadataResponse>);
-    AddModel("/config", MethodGroup::kRead, "KServe: the model's configuration",
+    AddModel("/config", MethodGroup::kRead, "KServe: the model's configuration", kAnyObject,
              AppendInfo<inference::ModelConfig>);
-    AddModel("/stats", MethodGroup::kRead, "KServe: the model's statistics", AppendStatistics);
+    AddModel("/stats", MethodGroup::kRead, "KServe: the model's statistics", kAnyObject,
+             AppendStatistics);
   }
 
   void AddInference() {

@@ -353,6 +353,9 @@ TEST_F(HttpRequestTest, TheOpenApiDocumentListsTheRoutes) {
       const int refused = absl::EndsWith(path, "Encoder/Encode") ? 404 : 400;
       const int code = method == "get" ? Get(path).code : Post(path, "{}").code;
       EXPECT_EQ(code, method == "get" || list ? 200 : refused) << method << " " << path;
+      if (method == "get" && operation["responses"]["200"].contains("content")) {
+        EXPECT_FALSE(Get(path).body.empty()) << path;
+      }
     }
   }
   EXPECT_EQ(operations, 43);

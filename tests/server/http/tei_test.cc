@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "server/http/doors/cosine.h"
 #include "server/http/doors/tei/parts.h"
 #include "tests/server/http/doors_fixture.h"
 #include "tests/server/tiny_model.h"
@@ -55,6 +57,13 @@ TEST_F(TeiTest, ComparesSentences) {
   ASSERT_EQ(values.size(), 2u);
   EXPECT_NEAR(values[0], 1, 1e-6);
   EXPECT_LT(values[1], 1);
+}
+
+TEST(CosineTest, IsNeverBeyondOne) {
+  const std::vector<float> a = {std::nextafter(1.0f, 2.0f)}, b = {-a[0]};
+  EXPECT_EQ(CosineOfNormalized(a, a), 1.0f);
+  EXPECT_EQ(CosineOfNormalized(a, b), -1.0f);
+  EXPECT_EQ(CosineOfNormalized(std::vector<float>{0.5f, 0.5f}, std::vector<float>{1, 0}), 0.5f);
 }
 
 TEST_F(TeiTest, SentencesAreCutAsTheParametersSay) {

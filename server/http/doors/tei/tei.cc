@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/doors/tei/tei.h"
 
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "server/http/doors/cosine.h"
 #include "server/http/doors/inputs.h"
 #include "server/http/doors/openai.h"
 #include "server/http/doors/tei/parts.h"
@@ -101,7 +101,7 @@ class SimilarityTranslation final : public DoorTranslation {
     std::vector<float> similarities;
     for (size_t i = 1; i < output.sequences.size(); ++i) {
       const std::vector<float>& other = output.sequences[i].result.pooled;
-      similarities.push_back(std::inner_product(source.begin(), source.end(), other.begin(), 0.0f));
+      similarities.push_back(CosineOfNormalized(source, other));
     }
     AppendJsonFloats(similarities, json);
   }

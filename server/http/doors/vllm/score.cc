@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
 #include "server/http/doors/cohere/cohere.h"
+#include "server/http/doors/cosine.h"
 #include "server/http/doors/inputs.h"
 #include "server/http/doors/openai.h"
 #include "server/http/doors/translation.h"
@@ -151,12 +151,12 @@ class CosineTranslation final : public DoorTranslation {
   }
 
   void ToJson(EncodeOutput& output, std::string& json) override {
-    AppendVllmAnswer(
-        answer_, output.sequences.size() - first_, output.tokens(), json, [&](size_t i) {
-          const auto& a = output.sequences[first_ == 1 ? 0 : i].result.pooled;
-          const auto& b = output.sequences[first_ + i].result.pooled;
-          AppendJsonFloat(std::inner_product(a.begin(), a.end(), b.begin(), 0.0f), json);
-        });
+    AppendVllmAnswer(answer_, output.sequences.size() - first_, output.tokens(), json,
+                     [&](size_t i) {
+                       const auto& a = output.sequences[first_ == 1 ? 0 : i].result.pooled;
+                       const auto& b = output.sequences[first_ + i].result.pooled;
+                       AppendJsonFloat(CosineOfNormalized(a, b), json);
+                     });
   }
 
  private:

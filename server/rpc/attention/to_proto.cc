@@ -45,6 +45,7 @@ void ToProto(AttendOperation& operation, NumberFormat format, v1::AttendResponse
 
 void KindsToProto(v1::ListAttentionResponse& response) {
   for (const attention::Operator* op : attention::Operators()) {
+    if (op->kind == attention::Kind::kTransformer) continue;  // modules only: no request names it
     v1::AttentionKindInfo& info = *response.add_kinds();
     info.set_name(op->name);
     info.set_title(op->title);

@@ -184,8 +184,7 @@ def test_kinds_of_attention(client):
         "linformer": {"key_projection": np.ones((4, 9))}}
     offered = [kind.name for kind in client.attention_kinds()]
     assert set(parameters) < set(offered)
-    outputs = {kind: client.attend(tokens, kind=kind, **parameters.get(kind, {})).output for kind in offered
-               if kind != "transformer"}
+    outputs = {kind: client.attend(tokens, kind=kind, **parameters.get(kind, {})).output for kind in offered}
     assert all(output.shape == tokens.shape for output in outputs.values())
     assert np.abs(outputs["flash"] - softmax_attention(tokens, tokens, tokens)[1]).max() < 1e-5
     assert np.abs(outputs["local"] - outputs["flash"]).max() > 0.01

@@ -74,6 +74,7 @@ TEST_F(AttentionTest, ListsKindsAndLimits) {
         "luong_concat", "local", "strided", "linear", "linformer"}) {
     EXPECT_TRUE(names.contains(name)) << name;
   }
+  EXPECT_EQ(response.kinds_size(), 11) << "and none that no request may name";
   EXPECT_EQ(response.limits().max_attention_tokens(), 65536);
   EXPECT_EQ(response.modules_size(), 0);
 }

@@ -219,7 +219,10 @@ def limits_page(programs):
     rows = [f"| {what} | {constant_value(name):,} | {answer} |" for name, what, answer in CONSTANTS]
     return (f"# Limits\n\n{MADE}\nA request beyond a limit gets INVALID_ARGUMENT when it could never succeed, and "
             "RESOURCE_EXHAUSTED with a retry hint when it may\nsucceed later. The message names the field, the value and "
-            "the limit. [Memory](#memory) adds them up.\n\n" + "\n\n".join(flags) +
+            "the limit. [Memory](#memory) adds them up.\n\n"
+            "One limit differs: gRPC itself refuses a message above `--max_request_bytes`, with RESOURCE_EXHAUSTED and "
+            "\"Received message\nlarger than max\". It never succeeds: do not send it again. HTTP answers 413.\n\n" +
+            "\n\n".join(flags) +
             "\n\n## Fixed\n\n| limit of | value | beyond it |\n|---|---|---|\n" + "\n".join(rows) + "\n\n" +
             memory_section(help_markdown))
 

@@ -7,13 +7,15 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from threading import Event
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import grpc.aio
 
 from attendant import operations
-from attendant.base import DEFAULT_TARGET, Base, describe, failure, only_model, parsed
+from attendant.base import DEFAULT_TARGET, Base, describe, failure, only_model, open_channel, parsed
 from attendant.channel import ChannelOptions, Tls, connect_async
+from attendant.errors import CancelledError
 from attendant.job import Job, Request, Rpc, serialize
 from attendant.options import OptionFields, Options
 from attendant.retry import Attempts
@@ -45,6 +47,7 @@ class AsyncClient(Base):
             raise ValueError(f"max_concurrency is {max_concurrency}: it must be at least 1")
         self._options = Options(**options)
         self._only_model = {}
+        self._closed = Event()
         self._channel = connect_async(target, tls, channel_options)
         self._max_concurrency = max_concurrency
 
@@ -56,6 +59,7 @@ class AsyncClient(Base):
 
     async def close(self) -> None:
         """Cancels calls in work and disconnects, for the copies of with_options() too."""
+        self._closed.set()
         await self._channel.close()
 
     embed = awaited(operations.embed)
@@ -95,11 +99,12 @@ class AsyncClient(Base):
     def stream_outcomes(self, jobs: Iterable[Job[T]] | AsyncIterable[Job[T]], *, max_in_flight: int = 64,
                         ordered: bool = False) -> AsyncGenerator[Outcome[T], None]:
         """Like Client.stream_outcomes(); `jobs` may be async too."""
-        request_id, metadata = self._options.headers()
+        request_id = self._options.id_of_call()
 
         def start(rpc: Rpc, payloads: AsyncIterator[bytes]) -> Any:
-            method: Any = self._channel.stream_stream(rpc.stream, None, rpc.stream_answer.FromString)
-            return method(payloads, metadata=metadata)
+            with open_channel(self._closed):
+                method: Any = self._channel.stream_stream(rpc.stream, None, rpc.stream_answer.FromString)
+                return method(payloads, metadata=self._options.headers(request_id))
 
         return run_stream(jobs, self._prepare, start, lambda: Attempts(self._options.retry, None), request_id,
                           max_in_flight, ordered)
@@ -111,12 +116,17 @@ class AsyncClient(Base):
     async def _call(self, request: Request[T]) -> T:
         await self._prepare(request)
         method: Any = self._channel.unary_unary(request.rpc.path, serialize, request.rpc.answer.FromString)
-        request_id, metadata = self._options.headers()
+        request_id = self._options.id_of_call()
         attempts = self._attempts()
         while True:
             try:
-                answer = await method(request.message, timeout=attempts.remaining(), metadata=metadata)
-                return parsed(request, answer, request_id)
+                with open_channel(self._closed):
+                    call = method(request.message, timeout=attempts.remaining(), metadata=self._options.headers(request_id))
+                return parsed(request, await call, request_id)
+            except asyncio.CancelledError:
+                if not self._closed.is_set():
+                    raise
+                raise CancelledError("the client was closed", request_id=request_id) from None
             except grpc.RpcError as rpc_error:
                 error = failure(rpc_error, request_id, request.part)
             delay = attempts.delay_after(error)

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attendant.errors import AttendantError, InvalidArgumentError, NotFoundError, from_rpc
+from attendant.errors import AttendantError, CancelledError, InvalidArgumentError, NotFoundError, from_rpc
 from attendant.job import Request
 from attendant.operations.status import Model
 from attendant.options import OptionFields, Options
@@ -25,7 +27,9 @@ DEFAULT_TARGET = "127.0.0.1:8001"
 
 class Base:
     _options: Options
-    _only_model: dict[str, str]  # {"": name} once it is known; shared by the copies of with_options()
+    # Shared by the copies of with_options().
+    _only_model: dict[str, str]  # {"": name} once it is known
+    _closed: Event
 
     def with_options(self, **options: Unpack[OptionFields]) -> Self:
         """A client on the same connection with other options: client.with_options(timeout=0.5).embed(texts)."""
@@ -44,6 +48,17 @@ class Base:
             return False
         request.message.model = self._options.model or self._only_model.get("", "")
         return not request.message.model
+
+
+@contextlib.contextmanager
+def open_channel(closed: Event) -> Iterator[None]:
+    """CancelledError where the channel is closed, before or meanwhile: gRPC's errors of that are of several kinds."""
+    if closed.is_set():
+        raise CancelledError("the client is closed")
+    try:
+        yield
+    except ValueError as error:
+        raise CancelledError("the client was closed") if closed.is_set() else error
 
 
 def failure(error: grpc.RpcError, request_id: str, part: str) -> AttendantError:

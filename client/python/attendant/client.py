@@ -7,14 +7,15 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from threading import Event
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import grpc
 
 from attendant import operations
-from attendant.base import DEFAULT_TARGET, Base, describe, failure, only_model, parsed
+from attendant.base import DEFAULT_TARGET, Base, describe, failure, only_model, open_channel, parsed
 from attendant.channel import ChannelOptions, Tls, connect
+from attendant.errors import AttendantError, CancelledError
 from attendant.job import Job, Request, Rpc, serialize
 from attendant.options import OptionFields, Options
 from attendant.retry import Attempts
@@ -38,7 +39,8 @@ def blocking(operation: Callable[P, Job[T]]) -> Callable[Concatenate[Client, P],
 
 
 class Client(Base):
-    """A connection to a server. Any number of threads may use it. The first call connects.
+    """A connection to a server. Any number of threads may use it. The first call connects. Forked while calls are in work, a
+    process needs a new client in the child.
 
     target: HOST:PORT, or any gRPC target.
     tls: Tls(...) encrypts; None does not.
@@ -48,11 +50,13 @@ class Client(Base):
 
     def __init__(self, target: str = DEFAULT_TARGET, *, tls: Tls | None = None, max_concurrency: int = 4,
                  channel_options: ChannelOptions = (), **options: Unpack[OptionFields]) -> None:
+        if max_concurrency < 1:
+            raise ValueError(f"max_concurrency is {max_concurrency}: it must be at least 1")
         self._options = Options(**options)
         self._only_model = {}
+        self._closed = Event()
         self._channel = connect(target, tls, channel_options)
         self._max_concurrency = max_concurrency
-        self._threads = ThreadPoolExecutor(max_concurrency, "attendant")
 
     def __enter__(self) -> Self:
         return self
@@ -62,8 +66,8 @@ class Client(Base):
 
     def close(self) -> None:
         """Cancels calls in work and disconnects, for the copies of with_options() too."""
+        self._closed.set()
         self._channel.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     embed = blocking(operations.embed)
     embed_chunks = blocking(operations.embed_chunks)
@@ -86,7 +90,7 @@ class Client(Base):
         requests = iter(job.requests)
         head = list(itertools.islice(requests, 2))
         if len(head) < 2:
-            return job.join([self._call(request) for request in head])
+            return job.join([self._start(request).result() for request in head])
         return job.join(self._call_all(head, requests))
 
     def stream(self, jobs: Iterable[Job[T]], *, max_in_flight: int = 64) -> Iterator[T]:
@@ -97,11 +101,12 @@ class Client(Base):
     def stream_outcomes(self, jobs: Iterable[Job[T]], *, max_in_flight: int = 64,
                         ordered: bool = False) -> Iterator[Outcome[T]]:
         """Like stream(), but each job ends in an Outcome with a result or an error; as they come unless `ordered`."""
-        request_id, metadata = self._options.headers()
+        request_id = self._options.id_of_call()
 
         def start(rpc: Rpc, payloads: Iterator[bytes]) -> Any:
-            method: Any = self._channel.stream_stream(rpc.stream, None, rpc.stream_answer.FromString)
-            return method(payloads, metadata=metadata)
+            with open_channel(self._closed):
+                method: Any = self._channel.stream_stream(rpc.stream, None, rpc.stream_answer.FromString)
+                return method(payloads, metadata=self._options.headers(request_id))
 
         return run_stream(jobs, self._prepare, start, lambda: Attempts(self._options.retry, None), request_id,
                           max_in_flight, ordered)
@@ -110,34 +115,61 @@ class Client(Base):
         if self._lacks_model(request):
             request.message.model = self._only_model[""] = only_model(self.models())
 
-    def _call(self, request: Request[T]) -> T:
+    def _start(self, request: Request[T]) -> _Call[T]:
         self._prepare(request)
         method: Any = self._channel.unary_unary(request.rpc.path, serialize, request.rpc.answer.FromString)
-        request_id, metadata = self._options.headers()
-        attempts = self._attempts()
-        while True:
-            try:
-                answer = method(request.message, timeout=attempts.remaining(), metadata=metadata)
-                return parsed(request, answer, request_id)
-            except grpc.RpcError as rpc_error:
-                error = failure(rpc_error, request_id, request.part)
-            delay = attempts.delay_after(error)
-            if delay is None:
-                raise error
-            time.sleep(delay)
+        request_id = self._options.id_of_call()
+
+        def attempt(timeout: float | None) -> Any:
+            with open_channel(self._closed):
+                return method.future(request.message, timeout=timeout, metadata=self._options.headers(request_id))
+
+        return _Call(request, request_id, self._attempts(), attempt)
 
     def _call_all(self, head: list[Request[Any]], rest: Iterator[Request[Any]]) -> list[Any]:
-        """The results in order. After an error no more requests are sent."""
-        calls: deque[Future[Any]] = deque()
+        """The results in order. After an error no more requests are sent, and those in work are cancelled."""
+        calls: deque[_Call[Any]] = deque()
         results: list[Any] = []
         try:
-            for requests in (head, rest):
-                for request in requests:
-                    if len(calls) == self._max_concurrency:
-                        results.append(calls.popleft().result())
-                    calls.append(self._threads.submit(self._call, request))
+            for request in itertools.chain(head, rest):
+                if len(calls) == self._max_concurrency:
+                    results.append(calls[0].result())
+                    calls.popleft()
+                calls.append(self._start(request))
             results.extend(call.result() for call in calls)
         finally:
             for call in calls:
                 call.cancel()
         return results
+
+
+class _Call(Generic[T]):
+    """A request in work, on no thread of this client's own: a forked process has none of those."""
+
+    def __init__(self, request: Request[T], request_id: str, attempts: Attempts,
+                 attempt: Callable[[float | None], Any]) -> None:
+        self._request = request
+        self._request_id = request_id
+        self._attempts = attempts
+        self._attempt = attempt
+        self._future = attempt(attempts.remaining())
+
+    def result(self) -> T:
+        """Waits for it, and tries again as often as its attempts let it."""
+        while True:
+            try:
+                return parsed(self._request, self._future.result(), self._request_id)
+            except grpc.FutureCancelledError:
+                error: AttendantError = CancelledError("the client was closed", request_id=self._request_id)
+            except grpc.RpcError as rpc_error:
+                error = failure(rpc_error, self._request_id, self._request.part)
+            finally:
+                self._future.cancel()  # where the wait was interrupted
+            delay = self._attempts.delay_after(error)
+            if delay is None:
+                raise error
+            time.sleep(delay)
+            self._future = self._attempt(self._attempts.remaining())
+
+    def cancel(self) -> None:
+        self._future.cancel()

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
@@ -44,12 +44,29 @@ class Request(Generic[T]):
     part: str = ""  # of the job, for its errors: "inputs 32 to 63"
 
 
+class _Once:
+    """Requests that are made as they are read."""
+
+    def __init__(self, requests: Iterator[Request[Any]]) -> None:
+        self._requests: Iterator[Request[Any]] | None = requests
+
+    def __iter__(self) -> Iterator[Request[Any]]:
+        if self._requests is None:
+            raise RuntimeError("the requests of this job were sent already: make the job anew")
+        requests, self._requests = self._requests, None
+        return requests
+
+
 @dataclass(frozen=True)
 class Job(Generic[T]):
     """The requests of an operation, made as they are sent, and how their results become one. For one run."""
 
     requests: Iterable[Request[Any]]
     join: Callable[[list[Any]], T]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.requests, Iterator):
+            object.__setattr__(self, "requests", _Once(self.requests))
 
     @staticmethod
     def of(request: Request[T]) -> Job[T]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,10 +13,12 @@ from attendant.retry import Retry
 
 Text = str | Callable[[], str | None] | None
 
+_HEADER_NAME = re.compile(r"[0-9a-z_.-]+")
+
 
 @dataclass(frozen=True)
 class Options:
-    """Where a text may be a function, it is called for each call."""
+    """Where a text may be a function, it is called for each attempt of a call."""
 
     # The model of calls that name none. None: the only encoder of the server, asked for once.
     model: str | None = None
@@ -35,16 +38,33 @@ class Options:
     def __post_init__(self) -> None:
         if self.timeout is not None and not self.timeout > 0:  # not a number neither
             raise ValueError(f"timeout is {self.timeout}: it must be above 0 seconds, or None")
+        for name, value in self.metadata.items():
+            if not _HEADER_NAME.fullmatch(name):
+                raise ValueError(f"metadata has {name!r}: a name has the characters a to z, 0 to 9, '_', '.' and '-'")
+            _header(f"metadata[{name!r}]", value)
+        _header("request_id", self.request_id or "")
 
-    def headers(self) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """The request id and the metadata of a call."""
-        request_id = self.request_id or uuid.uuid4().hex
+    def id_of_call(self) -> str:
+        return self.request_id or uuid.uuid4().hex
+
+    def headers(self, request_id: str) -> tuple[tuple[str, str], ...]:
+        """The metadata of an attempt of a call."""
         headers = {**self.metadata, "x-request-id": request_id}
-        for name, prefix, text in (("authorization", "Bearer ", self.api_key), ("traceparent", "", self.traceparent)):
+        for name, option, prefix, text in (("authorization", "api_key", "Bearer ", self.api_key),
+                                           ("traceparent", "traceparent", "", self.traceparent)):
             value = text() if callable(text) else text
             if value:
-                headers[name] = prefix + value
-        return request_id, tuple(headers.items())
+                headers[name] = prefix + _header(option, value)
+        return tuple(headers.items())
+
+
+def _header(option: str, value: str) -> str:
+    """The value without the white space around it, such as the end of a key's line in its file. The error does not show
+    the value: it may be a key."""
+    value = value.strip()
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError(f"{option} has characters that no header can have: it takes printable ASCII")
+    return value
 
 
 class OptionFields(TypedDict, total=False):

@@ -76,6 +76,8 @@ def rerank(query: str, passages: Iterable[str], *, model: str | None = None, top
     top_k: how many to return; None: all.
     activation: "none", "sigmoid", "softmax"; None: as the model says.
     InvalidArgumentError: the model is no reranker, which has one label."""
+    if isinstance(passages, str):
+        raise TypeError("passages is one text: give a list of them")
     texts = list(passages)
     pairs = [(query, text) for text in texts]
 
@@ -103,6 +105,8 @@ def with_labels(labels: Sequence[str] | None, labels_of: Callable[[Model], tuple
                 requests: Iterator[Request[tuple[str, P]]], make: Callable[[tuple[str, ...], list[P]], T]) -> Job[T]:
     """The job of requests whose results are (model's name, scores). `make` gets the names of the labels, those given or
     the model's, and the scores of each request."""
+    if isinstance(labels, str):
+        raise TypeError("labels is one text: give a list of them")
     if labels is not None:
         names = tuple(labels)
         return Job(requests, lambda parts: make(names, [scores for _, scores in parts]))

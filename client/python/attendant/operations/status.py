@@ -25,14 +25,14 @@ class Model:
     error: str              # why it failed to load
     backend: str            # "cpu", "cuda", "reference"
     isa: str                # instruction set or GPU: "amx"
-    dtype: str              # of the computation: "f32", "bf16", "int8"
+    dtype: str              # of the computation: "f32", "bf16", "f16", "int8", "fp8"
     layers: int
     heads: int
     hidden: int
     vocab: int
     max_sequence_tokens: int  # the longest sequence of ids
     max_text_tokens: int      # where texts are cut
-    pooling: str            # "mean", "cls", "max", "last"; "unspecified" if the model names none
+    pooling: str            # "mean", "cls", ...; "cls+mean" of both; "unspecified" if the model names none
     normalize: bool         # embeddings have length 1
     labels: tuple[str, ...]  # of a classifier; a reranker has one
     embedding_dims: int       # values of an embedding
@@ -47,7 +47,8 @@ _LISTS = ("labels", "tasks", "token_labels", "prompt_names")
 
 def _model(info: pb.ModelInfo) -> Model:
     words: dict[str, Any] = {"state": word_of(pb.ModelState.DESCRIPTOR, info.state),
-                             "pooling": word_of(pb.Pooling.DESCRIPTOR, info.pooling),
+                             "pooling": "+".join(word_of(pb.Pooling.DESCRIPTOR, pooling)
+                                                 for pooling in info.poolings or [info.pooling]),
                              **{name: tuple(getattr(info, name)) for name in _LISTS}}
     others = (name for name in Model.__dataclass_fields__ if name not in words)
     return Model(**{name: getattr(info, name) for name in others}, **words)

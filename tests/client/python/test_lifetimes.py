@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that are closed, cancelled, beside others or run twice, and what a client refuses to send."""
+
+import asyncio
+import threading
+import time
+
+import grpc
+import pytest
+
+import attendant
+from attendant import operations
+from fake_server import embedding, fails
+
+TEXTS = [f"text {i}" for i in range(8)]
+
+
+def waits(released):
+    def step(_, context):
+        context.add_callback(released.set)
+        released.wait(20)
+    return step
+
+
+def test_requests_of_one_call_are_bounded_not_those_of_the_client(fake):
+    barrier = threading.Barrier(4)  # two calls of two requests each, all at once
+    fake.script = [lambda *_: barrier.wait(20)] * 4
+    with attendant.Client(fake.target, model="m", max_concurrency=2) as client:
+        threads = [threading.Thread(target=client.embed, args=(TEXTS,), kwargs={"batch_size": 4}) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    assert not barrier.broken and len(fake.requests) == 4
+
+
+def test_an_error_cancels_the_other_requests(fake):
+    released = threading.Event()
+    fake.script = [fails(grpc.StatusCode.INVALID_ARGUMENT, "no")] + [waits(released)] * 3
+    start = time.monotonic()
+    with attendant.Client(fake.target, model="m", timeout=30) as client:
+        with pytest.raises(attendant.InvalidArgumentError):
+            client.embed(TEXTS, batch_size=2)
+        assert released.wait(10), "the server does not see that they were cancelled"
+    assert time.monotonic() - start < 15
+
+
+def test_closing_a_client_cancels_its_calls(fake):
+    released = threading.Event()
+    fake.script = [waits(released)]
+    client = attendant.Client(fake.target, model="m")
+    threading.Timer(0.3, client.close).start()
+    with pytest.raises(attendant.CancelledError):
+        client.embed("abc")
+    with pytest.raises(attendant.CancelledError, match="closed"):
+        client.embed("abc")
+    with pytest.raises(attendant.CancelledError, match="closed"):
+        list(client.stream([operations.embed("abc")]))
+
+
+def test_closing_an_async_client_cancels_its_calls(fake):
+    fake.script = [waits(threading.Event())]
+
+    async def run():
+        client = attendant.AsyncClient(fake.target, model="m")
+        call = asyncio.create_task(client.embed("abc"))
+        await asyncio.sleep(0.3)
+        await client.close()
+        with pytest.raises(attendant.CancelledError):
+            await call
+        with pytest.raises(attendant.CancelledError, match="closed"):
+            await client.embed("abc")
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_task_is_cancelled(fake):
+    fake.script = [waits(threading.Event())]
+
+    async def run():
+        async with attendant.AsyncClient(fake.target, model="m") as client:
+            call = asyncio.create_task(client.embed("abc"))
+            await asyncio.sleep(0.3)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+
+    asyncio.run(run())
+
+
+def test_each_attempt_asks_for_the_key(fake):
+    keys = iter(["old\n", "new"])
+    fake.script = [fails(grpc.StatusCode.UNAVAILABLE)]
+    retry = attendant.Retry(first_delay=0.001, max_delay=0.002)
+    with attendant.Client(fake.target, model="m", retry=retry, api_key=lambda: next(keys)) as client:
+        assert client.embed("abc").tolist() == embedding("abc")
+    assert [metadata["authorization"] for metadata in fake.metadata] == ["Bearer old", "Bearer new"]
+    assert len({metadata["x-request-id"] for metadata in fake.metadata}) == 1
+
+
+@pytest.mark.parametrize("options, name", [
+    ({"api_key": "a\nb"}, "api_key"), ({"api_key": "kéy"}, "api_key"), ({"traceparent": "\x00"}, "traceparent"),
+    ({"request_id": "é"}, "request_id"), ({"metadata": {"Team": "x"}}, "metadata"),
+    ({"metadata": {"team": "é"}}, "metadata")])
+def test_headers_that_cannot_be_sent_are_named(fake, options, name):
+    with pytest.raises(ValueError, match=name) as caught:
+        attendant.Client(fake.target, model="m", **options).embed("abc")
+    assert not isinstance(caught.value, attendant.AttendantError)
+    assert not fake.requests
+
+
+def test_a_job_is_for_one_run(fake):
+    job = operations.embed(TEXTS, batch_size=4)
+    with attendant.Client(fake.target, model="m") as client:
+        assert len(client.run(job)) == len(TEXTS)
+        with pytest.raises(RuntimeError, match="make the job anew"):
+            client.run(job)
+
+
+def test_one_text_is_no_list():
+    with pytest.raises(TypeError, match="passages"):
+        operations.rerank("query", "passage")
+    with pytest.raises(TypeError, match="labels"):
+        operations.classify(["text"], labels="joy")
+
+
+def test_no_request_at_a_time():
+    for client in (attendant.Client, attendant.AsyncClient):
+        with pytest.raises(ValueError, match="max_concurrency"):
+            client(max_concurrency=0)

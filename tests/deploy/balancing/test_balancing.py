@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 from typing import NamedTuple
@@ -129,6 +130,12 @@ class Client:
             self.process.send_signal(signal.SIGCONT)
 
 
+def accepts(host, port):
+    with contextlib.suppress(OSError), socket.create_connection((host, port), SECONDS):
+        return True
+    return False
+
+
 @pytest.fixture
 def haproxy(tool, cluster, tmp_path):
     """The committed configuration with the addresses of this network."""
@@ -137,6 +144,7 @@ def haproxy(tool, cluster, tmp_path):
     (tmp_path / "haproxy.cfg").write_text(text)
     with open(tmp_path / "haproxy.log", "w", encoding="utf-8") as log:
         process = subprocess.Popen([tool("haproxy"), "-db", "-f", tmp_path / "haproxy.cfg"], stdout=log, stderr=log)
+        wait_until("haproxy", SECONDS, lambda: process.poll() is not None or accepts("10.77.0.1", 8002))
         yield "10.77.0.1:8001"
         assert process.poll() is None, (tmp_path / "haproxy.log").read_text()
         process.terminate()

@@ -102,10 +102,10 @@ def test_lists_the_kinds(attend):
     (("--query=nothing.npy",), USAGE, "there is no file nothing.npy"),
     (("--query=text.npy",), USAGE, "not a usable .npy file"),
     (("--query=objects.npy",), USAGE, "dtype"),
-    (("--query=q.npy", "--kind=unknown"), SERVER_ERROR, "no kind 'unknown'"),
+    (("--query=q.npy", "--kind=unknown"), USAGE, "--kind cannot be 'unknown'"),
     (("--query=q.npy", "--key=short.npy"), SERVER_ERROR, "[3, 4]"),
     (("--query=q.npy", "--parameter=weight=q.npy"), SERVER_ERROR, "'weight' is no parameter"),
-    (("--query=q.npy", "--query_lengths=1,x"), USAGE, "'x' is not a number"),
+    (("--query=q.npy", "--query_lengths=1,x"), USAGE, "'x' is not a whole number"),
     (("--query=q.npy", "--model=nobody"), SERVER_ERROR, "nobody"),
 ])
 def test_refusals(attend, files, tmp_path, arguments, code, message):

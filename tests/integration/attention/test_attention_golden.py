@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from harness import attention
+from harness import attention, processor
 from harness import attention_golden as golden
 from harness.attention import AVERAGED, NONE, PER_HEAD
 
@@ -54,7 +54,13 @@ def dtype(request):
 
 
 @pytest.fixture
-def attend(start_server, folders, dtype):
+def modules_in_dtype(dtype):
+    if not processor.computes_in(dtype):
+        pytest.skip(f"this processor does not compute modules in {dtype}")
+
+
+@pytest.fixture
+def attend(start_server, folders, dtype, modules_in_dtype):  # pylint: disable=unused-argument
     with attention.Client(start_server(folders, f"--dtype={dtype}").wait_ready().grpc) as client:
         yield client
 
@@ -122,6 +128,7 @@ def check_checkpoint(client, case, dtype):
     close(causal, golden.TENSORS[f"{name}/causal"], dtype, layers=True)
 
 
+@pytest.mark.usefixtures("modules_in_dtype")
 def test_multi_head_with_its_weights_in_the_request(operators, dtype):
     for case in golden.CASES["mha"]:
         if case["hidden"] == 1024:

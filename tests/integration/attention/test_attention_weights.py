@@ -2,7 +2,6 @@
 """Attention weights and inner hidden states over the wire equal transformers'; the heatmap command draws them."""
 
 import json
-import pathlib
 import subprocess
 import xml.etree.ElementTree
 import zlib
@@ -11,7 +10,7 @@ import grpc
 import numpy as np
 import pytest
 
-from harness import attendant, golden, memory, settings
+from harness import attendant, golden, memory, processor, settings
 
 CASES = {"tiny": ("len_1", "len_7", "len_17", "segments", "mask_with_holes"), "minilm": ("states_0", "states_1")}
 FOLDERS = {"tiny": "tiny_gelu", "minilm": "all-MiniLM-L6-v2"}
@@ -80,11 +79,7 @@ def test_streams_what_is_chosen(client):
         assert np.abs(attendant.array(answer.response.attention_weights[0]) - expected).max() <= 1e-5
 
 
-def bf16_is_fast():
-    return "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
-
-
-@pytest.mark.skipif(not bf16_is_fast(), reason="this processor does not compute in bf16")
+@pytest.mark.skipif(not processor.computes_in("bf16"), reason="this processor does not compute in bf16")
 def test_bf16_is_close(start_server):
     server = start_server({"minilm": settings.model_dir()}, "--dtype=bf16").wait_ready()
     with attendant.Client(server.grpc) as client:

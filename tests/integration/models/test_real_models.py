@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real models from text to embedding, in every number format, against sentence-transformers in f32."""
 
-import pathlib
-
 import numpy as np
 import pytest
 
-from harness import golden, parity, settings
+from harness import golden, parity, processor, settings
 from harness.attendant import request, texts
 from harness.server import serving
 
@@ -14,17 +12,11 @@ MODELS = {"all-MiniLM-L6-v2": 256, "all-mpnet-base-v2": 384}  # and the tokens t
 RELATIVE = 2e-5
 # Mean and lowest. A word that is repeated hundreds of times is the furthest away in int8; 0.9965 are real texts.
 COSINES = {"bf16": (0.9999, 0.9995), "int8": (0.9975, 0.993)}
-INSTRUCTIONS = {"f32": {"avx2"}, "bf16": {"avx512_bf16", "amx_bf16"}, "int8": {"avx2"}}
 
 
-def processor():
-    lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
-    return set(next(line for line in lines if line.startswith("flags")).split())
-
-
-@pytest.fixture(scope="module", params=INSTRUCTIONS)
+@pytest.fixture(scope="module", params=["f32", "bf16", "int8"])
 def dtype(request):  # pylint: disable=redefined-outer-name
-    if not INSTRUCTIONS[request.param] & processor():
+    if not processor.computes_in(request.param):
         pytest.skip(f"this processor does not compute in {request.param}")
     return request.param
 

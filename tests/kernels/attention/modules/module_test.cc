@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "kernels/checkpoints/attention_module.h"
+#include "kernels/cpu/simd/isa_level.h"
 #include "tests/kernels/attention/call_support.h"
 #include "tests/kernels/attention/golden_cases.h"
 #include "tests/support/counter_values.h"

@@ -117,9 +117,7 @@ struct ModuleCall {
 class ModuleGoldenTest : public testing::TestWithParam<DType> {
  protected:
   void SetUp() override {
-    if (dtype() == DType::kBf16 && !BestIsa()->bf16) {
-      GTEST_SKIP() << "modules in bf16 need a faster processor";
-    }
+    if (dtype() == DType::kBf16 && !BestIsa()->bf16) GTEST_SKIP() << "no fast bf16 here";
     absl::StatusOr<GoldenFile> golden = GoldenFile::Open();
     ASSERT_TRUE(golden.ok()) << golden.status();
     golden_ = std::make_unique<GoldenFile>(*std::move(golden));

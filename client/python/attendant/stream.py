@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +22,30 @@ T = TypeVar("T")
 Open = Callable[[Rpc, Iterator[bytes]], Any]  # starts a call that sends these messages
 
 
+class _Answers:
+    """A thread that reads the answers of a call as they come: a server ends a stream whose client stops reading. As many
+    wait here as the stream has in flight."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+        self._read: queue.SimpleQueue[Any] = queue.SimpleQueue()  # last comes the error, or None
+        threading.Thread(target=self._run, name="attendant-answers", daemon=True).start()
+
+    def __iter__(self) -> Iterator[Any]:
+        while (answer := self._read.get()) is not None:
+            if isinstance(answer, BaseException):
+                raise answer
+            yield answer
+
+    def _run(self) -> None:
+        try:
+            for answer in self._call:
+                self._read.put(answer)
+            self._read.put(None)
+        except BaseException as error:  # raised where the answers are taken
+            self._read.put(error)
+
+
 class _Feed(Generic[T]):
     """A thread that reads jobs and sends them, at most `room` of them without an outcome that was taken."""
 
@@ -35,8 +60,8 @@ class _Feed(Generic[T]):
         self.fault: BaseException | None = None
         threading.Thread(target=self._run, name="attendant-stream", daemon=True).start()
 
-    def connect(self, start: Open) -> Any:
-        """A call that sends what is not answered, then the rest."""
+    def connect(self, start: Open) -> _Answers:
+        """The answers of a call that sends what is not answered, then the rest."""
         with self._lock:
             self._outbox.end()
             self._outbox = Outbox()
@@ -46,7 +71,7 @@ class _Feed(Generic[T]):
             self._end_if_done()
             if self.fault is not None:
                 self._call.cancel()
-            return self._call
+            return _Answers(self._call)
 
     def take(self, answer: Any) -> Outcome[T] | None:
         """The outcome of a request; None: it is sent again."""
@@ -120,9 +145,9 @@ def _outcomes(feed: _Feed[T], start: Open, attempts: Callable[[], Attempts], ord
               request_id: str) -> Iterator[Outcome[T]]:
     breaks = attempts()
     while True:
-        call = feed.connect(start)
+        answers = feed.connect(start)
         try:
-            for answer in call:
+            for answer in answers:
                 breaks = attempts()
                 taken = feed.take(answer)
                 if taken is None:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import grpc
 
-from attendant.errors import AttendantError, UnavailableError, from_rpc
+from attendant.errors import AttendantError, CancelledError, UnavailableError, from_rpc
 from attendant.job import Job, Request, Rpc
 from attendant.outbox import AsyncOutbox
 from attendant.retry import Attempts
@@ -34,24 +34,54 @@ async def _each(jobs: Iterable[Job[T]] | AsyncIterable[Job[T]]) -> AsyncIterator
             yield job
 
 
+class _Answers:
+    """A task that reads the answers of a call as they come: a server ends a stream whose client stops reading. As many wait
+    here as the stream has in flight."""
+
+    def __init__(self, call: Any, request_id: str) -> None:
+        self._call, self._request_id = call, request_id
+        self._read: asyncio.Queue[Any] = asyncio.Queue()  # last comes the error, or None
+        self.task = asyncio.create_task(self._run())
+
+    async def next(self) -> Any:
+        """The next answer; None after the last."""
+        answer = await self._read.get()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def _run(self) -> None:
+        try:
+            async for answer in self._call:
+                self._read.put_nowait(answer)
+            self._read.put_nowait(None)
+        except asyncio.CancelledError:  # of the call: who waits for answers is not cancelled
+            self._read.put_nowait(CancelledError("the client was closed, or the server cancelled the stream",
+                                                 request_id=self._request_id))
+        except Exception as error:  # raised where the answers are taken
+            self._read.put_nowait(error)
+
+
 class _Feed(Generic[T]):
     """A task that reads jobs and sends them, at most `room` of them without an outcome that was taken. The first job decides
     the method: `rpc` is set when `started` is."""
 
     def __init__(self, jobs: Iterable[Job[T]] | AsyncIterable[Job[T]],
-                 prepare: Callable[[Request[Any]], Awaitable[None]], window: Window[T], room: int) -> None:
-        self._jobs, self._prepare, self._window = jobs, prepare, window
+                 prepare: Callable[[Request[Any]], Awaitable[None]], window: Window[T], room: int,
+                 request_id: str) -> None:
+        self._jobs, self._prepare, self._window, self._request_id = jobs, prepare, window, request_id
         self.room = asyncio.Semaphore(room)
         self.started = asyncio.Event()
         self.rpc: Rpc | None = None
         self.fault: BaseException | None = None
         self._outbox = AsyncOutbox()
         self._call: Any = None
+        self._answers: _Answers | None = None
         self._read_all = False
         self._task = asyncio.create_task(self._run())
 
-    def connect(self, start: Open) -> Any:
-        """A call that sends what is not answered, then the rest."""
+    def connect(self, start: Open) -> _Answers:
+        """The answers of a call that sends what is not answered, then the rest."""
         assert self.rpc is not None
         self._outbox.end()
         self._outbox = AsyncOutbox()
@@ -59,7 +89,8 @@ class _Feed(Generic[T]):
             self._outbox.put(resend.payload, resend.delay)
         self._call = start(self.rpc, self._outbox.messages())
         self._end_if_done()
-        return self._call
+        self._answers = _Answers(self._call, self._request_id)
+        return self._answers
 
     def take(self, answer: Any) -> Outcome[T] | None:
         """The outcome of a request; None: it is sent again."""
@@ -74,11 +105,13 @@ class _Feed(Generic[T]):
         return self._read_all and not self._window
 
     async def stop(self) -> None:
-        self._task.cancel()
+        tasks = [self._task] if self._answers is None else [self._task, self._answers.task]
         self._outbox.end()
+        for task in tasks:
+            task.cancel()
         if self._call is not None:
             self._call.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self) -> None:
         try:
@@ -109,7 +142,7 @@ async def run_stream(jobs: Iterable[Job[T]] | AsyncIterable[Job[T]],
     """The outcomes of the jobs. A stream that breaks is opened again, and what was not answered is sent again."""
     if room < 1:
         raise ValueError(f"max_in_flight is {room}: it must be at least 1")
-    feed = _Feed(jobs, prepare, Window[T](attempts, request_id), room)
+    feed = _Feed(jobs, prepare, Window[T](attempts, request_id), room, request_id)
     outcomes = _outcomes(feed, start, attempts, Order[T](ordered), request_id)
     try:
         await feed.started.wait()
@@ -127,7 +160,8 @@ async def _outcomes(feed: _Feed[T], start: Open, attempts: Callable[[], Attempts
         if feed.fault is not None:
             raise feed.fault
         try:
-            async for answer in feed.connect(start):
+            answers = feed.connect(start)
+            while (answer := await answers.next()) is not None:
                 breaks = attempts()
                 taken = feed.take(answer)
                 if taken is None:
@@ -142,10 +176,8 @@ async def _outcomes(feed: _Feed[T], start: Open, attempts: Callable[[], Attempts
             error = from_rpc(rpc_error, request_id)
             if str(error) == _WRITE_AFTER_END:
                 error = _ended(request_id)
-        except asyncio.CancelledError:
-            if feed.fault is None:
-                raise
-            continue
+        except CancelledError as cancelled:
+            error = cancelled
         if feed.fault is not None:
             raise feed.fault
         delay = breaks.delay_after(error)

@@ -280,6 +280,95 @@ def test_a_stream_that_is_given_up_ends_its_thread(fake):
             assert time.monotonic() < end
 
 
+@pytest.fixture
+def written(fake):
+    """An event: the server has written answers of 64 MiB, more than gRPC takes for a client that does not read."""
+    done = threading.Event()
+
+    def answer_at_length(requests, _):
+        for request in requests:
+            message = answer(request)
+            message.response.pooled.CopyFrom(pb.Tensor(dtype=pb.DTYPE_F32, shape=[1, 1 << 20], data=bytes(4 << 20)))
+            yield message
+            if request.id == "15":
+                done.set()
+
+    fake.on_stream = answer_at_length
+    return done
+
+
+def test_answers_are_read_while_the_caller_pauses(fake, written):
+    with attendant.Client(fake.target, model="m") as client:
+        rows = client.stream(jobs_of(TEXTS[:16]))
+        next(rows)
+        assert written.wait(20)
+        assert len(list(rows)) == 15
+
+
+def test_async_answers_are_read_while_the_caller_pauses(fake, written):
+    async def collect():
+        async with attendant.AsyncClient(fake.target, model="m") as client:
+            rows = client.stream(jobs_of(TEXTS[:16]))
+            await anext(rows)
+            assert await asyncio.to_thread(written.wait, 20)
+            return len([row async for row in rows])
+
+    assert asyncio.run(collect()) == 15
+
+
+def test_max_in_flight_bounds_what_is_read_ahead(fake):
+    answered = []
+
+    def count(requests, _):
+        for request in requests:
+            answered.append(request.id)
+            yield answer(request)
+
+    fake.on_stream = count
+    with attendant.Client(fake.target, model="m") as client:
+        rows = client.stream(jobs_of(TEXTS), max_in_flight=4)
+        next(rows)
+        time.sleep(0.5)
+        assert len(answered) <= 4 + 1  # the one that was taken made room
+        assert len(list(rows)) == 49
+
+
+def test_closing_an_async_client_ends_its_stream(fake):
+    fake.on_stream = lambda requests, _: map(answer, requests)
+
+    async def jobs():
+        yield operations.embed("a")
+        await asyncio.sleep(60)
+
+    async def run():
+        client = attendant.AsyncClient(fake.target, model="m")
+        rows = client.stream(jobs())
+        await anext(rows)
+        await client.close()
+        with pytest.raises(attendant.CancelledError, match="client was closed") as caught:
+            await anext(rows)
+        assert caught.value.request_id
+
+    asyncio.run(run())
+
+
+def test_closing_a_client_ends_its_stream(fake):
+    released = threading.Event()
+
+    def jobs():
+        yield operations.embed("a")
+        released.wait(20)
+
+    fake.on_stream = lambda requests, _: map(answer, requests)
+    client = attendant.Client(fake.target, model="m")
+    rows = client.stream(jobs())
+    next(rows)
+    client.close()
+    with pytest.raises(attendant.CancelledError):
+        next(rows)
+    released.set()
+
+
 def test_async_jobs(fake):
     async def jobs():
         for text in TEXTS:

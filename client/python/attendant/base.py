@@ -44,7 +44,11 @@ class Base:
         """Puts the options into the request. True: it still needs the only model of the server."""
         if request.rpc.has_priority:
             request.message.priority = self._options.priority
-        if not request.rpc.needs_model or request.message.model:
+        if not request.rpc.needs_model:
+            return False
+        if self._options.model_version is not None:
+            request.message.model_version = str(self._options.model_version)
+        if request.message.model:
             return False
         request.message.model = self._options.model or self._only_model.get("", "")
         return not request.message.model

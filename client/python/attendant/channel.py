@@ -43,6 +43,8 @@ class Tls:
 
 def _arguments(target: str, more: ChannelOptions) -> list[tuple[str, Any]]:
     """A proxy from the environment cannot reach this machine's own loopback."""
+    if target.startswith(("http://", "https://")):
+        raise ValueError(f"target is {target!r}: it must be HOST:PORT, of the server's gRPC port; tls=Tls() encrypts")
     proxy = [("grpc.enable_http_proxy", 0)] if target.startswith(_LOOPBACK) else []
     return [*_OPTIONS, *proxy, *more]
 

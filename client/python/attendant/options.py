@@ -22,6 +22,8 @@ class Options:
 
     # The model of calls that name none. None: the only encoder of the server, asked for once.
     model: str | None = None
+    # Of the model. None: its highest version that serves.
+    model_version: int | None = None
     # Seconds for a request with all its attempts, above 0; None: without end. The server sees it as a deadline.
     timeout: float | None = 30.0
     retry: Retry = Retry()
@@ -71,6 +73,7 @@ class OptionFields(TypedDict, total=False):
     """The fields of Options, as keywords."""
 
     model: str | None
+    model_version: int | None
     timeout: float | None
     retry: Retry
     priority: int

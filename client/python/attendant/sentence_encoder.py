@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,13 +15,14 @@ from attendant.tensors import Array
 
 
 class SentenceEncoder:
-    """encode() takes the arguments of SentenceTransformer.encode() that a remote model can obey."""
+    """encode() takes the arguments of SentenceTransformer.encode() that a remote model can obey. What needs the model's
+    prompts or dimensions asks the server for them once; prompts take an API key of the group `read`."""
 
     def __init__(self, client: Client | str = "127.0.0.1:8001", model: str | None = None) -> None:
         self._client = Client(client) if isinstance(client, str) else client
         self._model = model
 
-    def encode(self, sentences: str | Sequence[str], *, prompt_name: str | None = None, prompt: str | None = None,
+    def encode(self, sentences: str | Sequence[str], prompt_name: str | None = None, prompt: str | None = None,
                batch_size: int = 32, show_progress_bar: bool | None = None, output_value: str = "sentence_embedding",
                precision: str = "float32", convert_to_numpy: bool = True, convert_to_tensor: bool = False,
                device: Any = None, normalize_embeddings: bool = False, truncate_dim: int | None = None) -> Any:
@@ -57,6 +59,38 @@ class SentenceEncoder:
         elif not convert_to_numpy:
             rows = list(rows)
         return rows[0] if single else rows
+
+    def encode_query(self, sentences: str | Sequence[str], prompt_name: str | None = None, prompt: str | None = None,
+                     **options: Any) -> Any:
+        """encode(), by default with the model's prompt "query", if it has one."""
+        return self.encode(sentences, self._prompt_of(prompt_name, prompt, "query"), prompt, **options)
+
+    def encode_document(self, sentences: str | Sequence[str], prompt_name: str | None = None, prompt: str | None = None,
+                        **options: Any) -> Any:
+        """encode(), by default with the first that the model has of the prompts "document", "passage" and "corpus"."""
+        prompt_name = self._prompt_of(prompt_name, prompt, "document", "passage", "corpus")
+        return self.encode(sentences, prompt_name, prompt, **options)
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """Values of an embedding, without truncate_dim."""
+        return self._trial[1]
+
+    @functools.cached_property
+    def _trial(self) -> tuple[str, int]:
+        """The model's name and the values of its embeddings."""
+        result = self._client.encode(["a"], model=self._model, last_hidden_state=False, pooled=True)
+        return result.model, result.pooled.shape[1]  # type: ignore[union-attr]
+
+    @functools.cached_property
+    def _prompts(self) -> set[str]:
+        name = self._trial[0]
+        return {prompt for model in self._client.models() if model.name == name for prompt in model.prompt_names}
+
+    def _prompt_of(self, prompt_name: str | None, prompt: str | None, *names: str) -> str | None:
+        """The caller's prompt, otherwise the first of these names that the model has."""
+        if prompt_name is not None or prompt is not None:
+            return prompt_name
+        return next((name for name in names if name in self._prompts), None)
 
     def _token_embeddings(self, texts: Iterable[str], prompt_name: str | None) -> list[Array]:
         """A request for each text: hidden states are large."""

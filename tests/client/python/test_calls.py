@@ -175,6 +175,23 @@ def test_metadata(fake, connect):
     assert fake.requests[0].priority == -7
 
 
+def test_options_of_requests(fake, connect):
+    with connect(model_version=3) as client:
+        client.embed("abc")
+        with pytest.raises(attendant.InternalError):  # the fake server has no scores
+            client.rerank("a", ["b"], model="other", pair_truncation="only_first", prompt_name="task")
+    assert [(request.model, request.model_version) for request in fake.requests] == [("m", "3"), ("other", "3")]
+    assert fake.requests[1].pair_truncation == pb.PAIR_TRUNCATION_ONLY_FIRST
+    assert not fake.requests[0].HasField("prompt_name") and fake.requests[1].prompt_name == "task"
+
+
+@pytest.mark.parametrize("target", ["http://127.0.0.1:8001", "https://example.com"])
+@pytest.mark.parametrize("client", [attendant.Client, attendant.AsyncClient])
+def test_a_target_is_no_address_of_http(client, target):
+    with pytest.raises(ValueError, match="must be HOST:PORT, of the server's gRPC port"):
+        client(target)
+
+
 def test_the_only_model_is_asked_for_once(fake, connect):
     with connect(model=None) as client:
         client.embed("abc")
@@ -219,6 +236,7 @@ def test_no_inputs(connect):
 
 @pytest.mark.parametrize("call, error", [
     (lambda client: client.embed("a", pooling="average"), "pooling is 'average': it must be one of .*mean, cls, max, last"),
+    (lambda client: client.rerank("a", ["b"], pair_truncation="first"), "must be one of unspecified, only_first, only_second"),
     (lambda client: client.embed("a", dtype="uint8"), "dtype is 'uint8': it must be one of .*int8, binary, ubinary"),
     (lambda client: client.encode("a", dtype="int8"), "dtype is 'int8'"),
     (lambda client: client.embed(["a"], batch_size=0), "batch_size is 0"),

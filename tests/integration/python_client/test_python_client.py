@@ -245,6 +245,8 @@ def test_a_sentence_encoder_is_like_a_sentence_transformer(client, sentences):
     assert encoder.encode(texts[:1], truncate_dim=32).shape == (1, 32)
     assert [row.shape for row in encoder.encode([TEXT, "Short."], output_value="token_embeddings")] == [(8, 384), (4, 384)]
     assert np.array_equal(encoder.encode("b", prompt="a "), encoder.encode("a b"))
+    assert encoder.get_sentence_embedding_dimension() == 384
+    assert np.array_equal(encoder.encode_query(texts), rows) and np.array_equal(encoder.encode_document(texts), rows)
     assert np.allclose(np.diag(encoder.similarity(rows, rows)), 1, atol=1e-5)
 
 

@@ -78,6 +78,8 @@ def test_pip_install_from_a_clean_clone(tmp_path):
     version = run(sys.executable, "-c", "import attendant, attendant.v1.encoder_pb2 as pb; print(pb.EncodeRequest(id='x').id"
                   ", attendant.__file__)", env={**os.environ, "PYTHONPATH": str(tmp_path / "installed")}, cwd=tmp_path)
     assert version == f"x {tmp_path / 'installed' / 'attendant' / '__init__.py'}\n"
+    license_file, = (tmp_path / "installed").glob("attendant_client-*.dist-info/licenses/LICENSE")
+    assert license_file.read_bytes() == (settings.ROOT / "LICENSE").read_bytes()
 
 
 KEYS = {"search": "infer-key-0123456789", "viewer": "read-key-0123456789"}

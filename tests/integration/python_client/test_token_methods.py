@@ -179,6 +179,12 @@ def test_prompts(heads_on_tokens, running):
     encoder = attendant.SentenceEncoder(client)
     assert np.array_equal(encoder.encode(text, prompt_name="query"), client.embed(text, prompt_name="query"))
     assert np.array_equal(encoder.encode(text, prompt=""), plain)
+    assert np.array_equal(encoder.encode(text, "document"), client.embed(text, prompt_name="document"))
+    assert np.array_equal(encoder.encode_query(text), client.embed(text, prompt_name="query"))
+    assert np.array_equal(encoder.encode_document(text), client.embed(text, prompt_name="document"))
+    assert np.array_equal(encoder.encode_document(text, prompt_name=""), plain)
+    assert np.array_equal(encoder.encode_query(text, prompt=""), plain)
+    assert encoder.get_sentence_embedding_dimension() == len(plain)
     from attendant.langchain import AttendantEmbeddings  # pylint: disable=import-outside-toplevel
     embeddings = AttendantEmbeddings(running.grpc, "prompts", query_prompt_name="query", prompt_name="document")
     assert embeddings.embed_query(text) == client.embed(text, prompt_name="query").tolist()

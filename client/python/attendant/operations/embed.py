@@ -23,7 +23,7 @@ def embed(inputs: Inputs, *, model: str | None = None, pooling: str | None = Non
     """Embeds any number of inputs; several requests, some at the same time, when there are many.
 
     inputs: texts, pairs, token ids; any iterable, which is read as requests are sent.
-    pooling: "mean", "cls", "max", "last"; None, like `normalize`: as the model says.
+    pooling: "mean", "cls", "max", "last", "mean_sqrt_len", "weighted_mean"; None, like `normalize`: as the model says.
     dims: keep the first `dims` dimensions, before normalizing; 0 keeps all.
     prompt_name: the prompt of the model that goes before each text; None: the model's default; "": no prompt.
     truncation: None cuts texts at the model's limit; "right" and "left" ids too; "none" refuses what is too long.

@@ -59,22 +59,27 @@ class Classification:
         return (self[i] for i in range(len(self)))
 
 
-def _requests(inputs: Inputs, model: str | None, activation: str | None, truncation: str | None,
-              batch_size: int) -> Iterator[Request[tuple[str, Array]]]:
+def _requests(inputs: Inputs, model: str | None, activation: str | None, truncation: str | None, batch_size: int,
+              pair_truncation: str | None, prompt_name: str | None) -> Iterator[Request[tuple[str, Array]]]:
     """Their results are the model's name and [inputs, labels]."""
+    cut = number_of(pb.PairTruncation.DESCRIPTOR, "pair_truncation", pair_truncation)
     number = number_of(pb.ScoreActivation.DESCRIPTOR, "activation", activation)
     outputs = pb.OutputSelection(scores=pb.ScoreOutput(activation=number))
-    return requests_of(inputs, message(model, outputs, truncation), batch_size,
+    request = message(model, outputs, truncation, pair_truncation=cut, prompt_name=prompt_name)
+    return requests_of(inputs, request, batch_size,
                        lambda answer: (answer.model, rows("scores", answer.scores, answer)))
 
 
 def rerank(query: str, passages: Iterable[str], *, model: str | None = None, top_k: int | None = None,
-           activation: str | None = None, truncation: str | None = None, batch_size: int = 32) -> Job[list[Ranked]]:
+           activation: str | None = None, truncation: str | None = None, pair_truncation: str | None = None,
+           prompt_name: str | None = None, batch_size: int = 32) -> Job[list[Ranked]]:
     """Scores how well each passage answers the query; the best first. Takes a reranker, or a model that has vectors of
     tokens (ColBERT, BGE-M3), whose scores are sums (MaxSim) without an activation.
 
     top_k: how many to return; None: all.
     activation: "none", "sigmoid", "softmax"; None: as the model says.
+    pair_truncation: the text that is cut, "only_first", the query, or "only_second", the passage; None: the longer one first.
+    prompt_name: of a reranker with a chat template, its instruction; None: the model's default.
     InvalidArgumentError: the model is no reranker, which has one label."""
     if isinstance(passages, str):
         raise TypeError("passages is one text: give a list of them")
@@ -88,16 +93,18 @@ def rerank(query: str, passages: Iterable[str], *, model: str | None = None, top
         scores = scores.ravel()
         return [Ranked(int(i), float(scores[i]), texts[i]) for i in np.argsort(-scores, kind="stable")[:top_k]]
 
-    return Job(_requests(pairs, model, activation, truncation, batch_size), rank)
+    return Job(_requests(pairs, model, activation, truncation, batch_size, pair_truncation, prompt_name), rank)
 
 
 def classify(inputs: Inputs, *, model: str | None = None, labels: Sequence[str] | None = None,
-             activation: str | None = None, truncation: str | None = None, batch_size: int = 32) -> Job[Classification]:
+             activation: str | None = None, truncation: str | None = None, pair_truncation: str | None = None,
+             batch_size: int = 32) -> Job[Classification]:
     """The scores of a classifier's labels for texts or pairs.
 
     labels: their names. None asks the server at the same time, which takes an API key of the group `read`.
-    activation: "none", "sigmoid", "softmax"; None: as the model says."""
-    requests = _requests(inputs, model, activation, truncation, batch_size)
+    activation: "none", "sigmoid", "softmax"; None: as the model says.
+    pair_truncation: the text of a pair that is cut, "only_first" or "only_second"; None: the longer one first."""
+    requests = _requests(inputs, model, activation, truncation, batch_size, pair_truncation, None)
     return with_labels(labels, lambda known: known.labels, requests, _classification)
 
 

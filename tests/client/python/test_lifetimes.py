@@ -36,7 +36,15 @@ def test_requests_of_one_call_are_bounded_not_those_of_the_client(fake):
 
 def test_an_error_cancels_the_other_requests(fake):
     released = threading.Event()
-    fake.script = [fails(grpc.StatusCode.INVALID_ARGUMENT, "no")] + [waits(released)] * 3
+    arrived = threading.Barrier(4)
+
+    def fail_first(request, context):
+        arrived.wait(20)
+        if request.sequences.sequences[0].text == TEXTS[0]:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no")
+        waits(released)(request, context)
+
+    fake.script = [fail_first] * 4
     start = time.monotonic()
     with attendant.Client(fake.target, model="m", timeout=30) as client:
         with pytest.raises(attendant.InvalidArgumentError):

@@ -9,10 +9,12 @@
 namespace attendant {
 namespace {
 
+// Every width is a multiple of the tiles' on every processor (24, 32, 64 columns), so that no
+// packed matrix is padded and weight_bytes can be stated exactly.
 constexpr EncoderConfig kConfig{.layers = 3,
                                 .heads = 4,
-                                .hidden = 64,
-                                .ffn = 192,
+                                .hidden = 192,
+                                .ffn = 384,
                                 .vocab = 2500,
                                 .max_positions = 64,
                                 .segment_types = 2,
@@ -49,7 +51,7 @@ TEST(LoadTest, TheCheckpointIsLetGo) {
   ASSERT_TRUE(encoder.ok()) << encoder.status();
   EXPECT_TRUE(storage.expired());
   const int64_t parameters =
-      3 * (4 * 64 * 65 + 2 * 64 * 192 + 192 + 64 + 4 * 64) + (2500 + 64 + 2 + 2) * 64;
+      3 * (4 * 192 * 193 + 2 * 192 * 384 + 384 + 192 + 4 * 192) + (2500 + 64 + 2 + 2) * 192;
   EXPECT_EQ((*encoder)->info().weight_bytes, 4 * parameters);
 }
 

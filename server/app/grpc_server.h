@@ -9,6 +9,7 @@
 #include <span>
 
 #include "absl/status/statusor.h"
+#include "server/app/goaway.h"
 #include "server/app/tls_files.h"
 #include "server/flags.h"
 #include "server/net/connection_acceptor.h"
@@ -17,9 +18,11 @@ namespace attendant {
 
 // gRPC, and the acceptor of its connections.
 struct GrpcServer {
-  std::unique_ptr<TlsFiles> tls_files;  // null: without TLS
+  std::unique_ptr<TlsFiles> tls_files;                          // null: without TLS
+  std::unique_ptr<Goaway> goaway = std::make_unique<Goaway>();  // ends behind the server
   std::unique_ptr<grpc::Server> server;
-  std::unique_ptr<ConnectionAcceptor> acceptor;  // stops before the server does
+  std::unique_ptr<ConnectionAcceptor> acceptor;  // stops before the server does; null then
+  int port = 0;
 };
 
 // Serves `services`, and `others` for all other methods, on flags.listen, with TLS when the flags

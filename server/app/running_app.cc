@@ -326,21 +326,28 @@ void RunningApp::RequestStop() {
 }
 
 // Health first, so that load balancers send requests elsewhere before any is refused. Then admitted
-// requests are answered. gRPC's Shutdown is not called here: it ends arriving calls with CANCELLED,
-// which clients do not retry on another server.
+// requests are answered. Most drains are over before kGoawayAfter: until then late calls are
+// UNAVAILABLE, which clients retry, and afterwards on a new connection. With the GOAWAY some may be
+// CANCELLED, which clients do not retry; without it, a client with one connection would stay here
+// until the last request of all clients is answered.
 void RunningApp::Drain() {
+  constexpr absl::Duration kGoawayAfter = absl::Seconds(2);
   constexpr absl::Duration kFlushTime = absl::Seconds(1);
   constexpr absl::Duration kSpanFlushTime = absl::Seconds(2);
   health_service_.Drain();
   registry_.AnnounceDrain();
+  http_->EndConnections();
   if (drain_delay_ > absl::ZeroDuration() && LoadFailure().ok()) {
     spdlog::info("serving for another {} s before the drain", absl::ToInt64Seconds(drain_delay_));
     absl::SleepFor(drain_delay_);
   }
   const absl::Time deadline = SteadyNow() + drain_timeout_;
   spdlog::info("draining for at most {} s", absl::ToInt64Seconds(drain_timeout_));
-  registry_.Drain(deadline);
-  Close(std::max(deadline, SteadyNow() + kFlushTime));
+  {
+    const PeriodicThread goaway("goaway", kGoawayAfter, [this] { SendClientsElsewhere(); });
+    registry_.Drain(deadline);
+    Close(std::max(deadline, SteadyNow() + kFlushTime));
+  }
   if (access_log_ != nullptr) access_log_->Flush(kFlushTime);
   if (tracer_ != nullptr && !tracer_->Flush(kSpanFlushTime)) {
     spdlog::warn("the last spans did not reach the collector");
@@ -348,13 +355,22 @@ void RunningApp::Drain() {
   spdlog::info("stopped");
 }
 
-void RunningApp::Close(absl::Time deadline) {
+void RunningApp::SendClientsElsewhere() {
+  grpc_.acceptor.reset();
+  grpc_.goaway->Send(*grpc_.server);
+  CloseStreams();
+}
+
+void RunningApp::CloseStreams() {
   health_service_.CloseWatches();
-  const std::vector<OpenMethod*>& methods = services_.open_methods();
+  for (OpenMethod* method : services_.open_methods()) method->CloseAll();
+}
+
+void RunningApp::Close(absl::Time deadline) {
   // All before one is waited for: a slow reader of one must not keep the others open.
-  for (OpenMethod* method : methods) method->CloseAll();
+  CloseStreams();
   http_->Close(deadline);
-  for (OpenMethod* method : methods) method->AwaitClosed(deadline);
+  for (OpenMethod* method : services_.open_methods()) method->AwaitClosed(deadline);
 }
 
 }  // namespace attendant

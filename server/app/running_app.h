@@ -49,7 +49,7 @@ class RunningApp final : public App {
 
   absl::Status Run() override;
   void RequestStop() override;
-  int grpc_port() const override { return grpc_.acceptor->port(); }
+  int grpc_port() const override { return grpc_.port; }
   int http_port() const override { return http_->port(); }
   const ServerMetrics& metrics() const override { return metrics_; }
 
@@ -88,7 +88,10 @@ class RunningApp final : public App {
   void UpdateHealth();
   absl::Status LoadFailure() const;  // not OK when every model failed, and none can come later
   void Drain();
-  // Ends streams and watches; waits until the answers are written, at most until `deadline`,
+  // Ends streams, and sends GOAWAY on the connections of gRPC. A second call does nothing.
+  void SendClientsElsewhere();
+  void CloseStreams();  // and watches, once what they have read is answered
+  // Closes streams and watches; waits until the answers are written, at most until `deadline`,
   // a steady time.
   void Close(absl::Time deadline);
 

@@ -63,6 +63,7 @@ class InProcessServer {
   Gate& load_gate() { return load_gate_; }
   Gate& run_gate() { return run_gate_; }
 
+  int grpc_port() const { return app_->grpc_port(); }
   int http_port() const { return app_->http_port(); }
 
   std::string Scrape() const { return app_->metrics().Scrape(); }

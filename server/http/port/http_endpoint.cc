@@ -110,6 +110,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   std::vector<RoundText> bodies;  // of `pages`
 
   mutable absl::Mutex mutex;
+  bool ending_connections ABSL_GUARDED_BY(mutex) = false;
   bool closing ABSL_GUARDED_BY(mutex) = false;
   int64_t entered ABSL_GUARDED_BY(mutex) = 0;  // requests of routes until their answers are written
   SteadyCondVar none_entered;
@@ -225,7 +226,7 @@ void HttpEndpoint::Impl::Ended() {
 
 bool HttpEndpoint::Impl::stopping() const {
   absl::MutexLock lock(&mutex);
-  return closing;
+  return ending_connections || closing;
 }
 
 void HttpEndpoint::Impl::Await(Listener& listener) {
@@ -331,6 +332,11 @@ HttpEndpoint::HttpEndpoint(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 HttpEndpoint::~HttpEndpoint() = default;
 int HttpEndpoint::port() const { return impl_->port; }
 bool HttpEndpoint::loopback() const { return impl_->only_loopback; }
+
+void HttpEndpoint::EndConnections() {
+  absl::MutexLock lock(&impl_->mutex);
+  impl_->ending_connections = true;
+}
 
 void HttpEndpoint::Close(absl::Time deadline) {
   absl::MutexLock lock(&impl_->mutex);

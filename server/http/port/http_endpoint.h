@@ -60,6 +60,10 @@ class HttpEndpoint {
   int port() const;
   bool loopback() const;  // only this machine can connect
 
+  // From now on each answer ends its connection, so that clients connect anew, elsewhere if they
+  // can.
+  void EndConnections();
+
   // From now on routes answer UNAVAILABLE; pages are served on. Returns when the answers of all
   // earlier requests are written, or at `deadline`, a steady time.
   void Close(absl::Time deadline);

@@ -4,7 +4,7 @@ FILE_TESTS = {
     "server/net/connection_acceptor.cc": ["net_test"],
     "server/net/listening_socket.cc": ["net_test"],
     "server/http/connection/http_connection.cc": ["http_endpoint_test", "http_doors_test"],
-    "server/http/port/http_endpoint.cc": ["http_endpoint_test", "http_doors_test"],
+    "server/http/port/http_endpoint.cc": ["http_endpoint_test", "http_doors_test", "drain_test:LongDrainTest.*"],
     "server/http/connection/http_message.cc": ["http_endpoint_test"],
     "server/http/connection/foreign_page.cc": ["http_endpoint_test"],
     "server/http/http_routes.cc": ["http_doors_test"],
@@ -13,6 +13,7 @@ FILE_TESTS = {
     "server/http/gzip.cc": ["http_endpoint_test"],
     "server/app/grpc_server.cc": ["app_test:GrpcServerTest.*"],
     "server/app/grpc_services.cc": ["app_test:GrpcServicesTest.*"],
+    "server/app/running_app.cc": ["drain_test:LongDrainTest.*"],
 }
 MUTANTS = {
     "server/app/grpc_server.cc": [
@@ -22,6 +23,10 @@ MUTANTS = {
           .Resize(static_cast<size_t>(std::max(kLeastQuotaBytes, 16 * flags.max_request_bytes))));""", ""),
         ("builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);", ""),
         ("Milliseconds(limits.max_age_s)", "Milliseconds(limits.max_idle_s)"),
+    ],
+    "server/app/running_app.cc": [
+        ("grpc_.goaway->Send(*grpc_.server);", ""),
+        ("http_->EndConnections();", ""),
     ],
     "server/app/grpc_services.cc": [
         ("names_.push_back(Proto::service_full_name());", ""),
@@ -55,6 +60,7 @@ MUTANTS = {
     ],
     "server/http/port/http_endpoint.cc": [
         ("impl_->entered > 0 && «SteadyNow() < deadline»", "false"),
+        ("return «ending_connections || closing»;", "closing"),
         ("entered >= doors.limits.max_connections", "entered > doors.limits.max_connections"),
         ("if («gone != connections.end()») gone->second->PeerClosed();", "false"),
         ("fresh.size > 0 && !many_bodies", "fresh.size > 0"),

@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/server/http/http_client.h"
 #include "tests/server/in_process_server.h"
 
 namespace attendant {
 namespace {
+
+using ::testing::HasSubstr;
 
 // Callers on connections of their own that ask again at once, whatever they are answered.
 class Hammer {
@@ -59,6 +68,72 @@ TEST(DrainTest, LateCallsAreUnavailableAtEveryMoment) {
     EXPECT_TRUE(server.AwaitStopped().ok());
     hammer.Stop();
   }
+}
+
+// A server whose drain waits for a long call, one that its clients may go to, and a client that has
+// one connection at a time.
+class LongDrainTest : public testing::Test {
+ protected:
+  LongDrainTest() {
+    first_.AwaitReady();
+    second_.AwaitReady();
+    first_.run_gate().Close();
+    long_call_ = std::async(std::launch::async, [this] { return CallHello(*client_); });
+    first_.run_gate().AwaitWaiting(1);
+  }
+
+  // A call before the drain would wait behind the long one.
+  void StartDrain() {
+    first_.RequestStop();
+    v1::ListModelsResponse models;
+    do {
+      grpc::ClientContext context;
+      models.Clear();
+      ASSERT_TRUE(first_.encoder().ListModels(&context, {}, &models).ok());
+    } while (models.models(0).state() != v1::MODEL_STATE_DRAINING);
+  }
+
+  void ExpectNothingLost() {
+    EXPECT_EQ(long_call_.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+    first_.run_gate().Open();
+    EXPECT_TRUE(long_call_.get().ok());
+    EXPECT_TRUE(first_.AwaitStopped().ok());
+  }
+
+  InProcessServer first_;
+  InProcessServer second_;
+  const std::unique_ptr<v1::Encoder::Stub> client_ = v1::Encoder::NewStub(grpc::CreateChannel(
+      absl::StrCat("ipv4:127.0.0.1:", first_.grpc_port(), ",127.0.0.1:", second_.grpc_port()),
+      grpc::InsecureChannelCredentials()));
+  std::future<grpc::Status> long_call_;
+};
+
+TEST_F(LongDrainTest, AClientWithOneConnectionMovesToAnotherServer) {
+  StartDrain();
+  const absl::Time limit = absl::Now() + absl::Seconds(30);
+  while (!CallHello(*client_).ok()) ASSERT_LT(absl::Now(), limit);
+  EXPECT_TRUE(CallHello(*client_).ok());
+  ExpectNothingLost();
+}
+
+TEST_F(LongDrainTest, AStreamWithoutRequestsEndsSoThatItsClientMoves) {
+  grpc::ClientContext context;
+  const auto stream = client_->EncodeStream(&context);
+  v1::EncodeStreamResponse answer;
+  StartDrain();
+  EXPECT_FALSE(stream->Read(&answer));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  ExpectNothingLost();
+}
+
+TEST_F(LongDrainTest, AnswersOverHttpEndTheirConnections) {
+  HttpClient client(first_.http_port());
+  client.Get("/v1/models");
+  ASSERT_THAT(client.Read().head, HasSubstr("Connection: keep-alive\r\n"));
+  StartDrain();
+  client.Get("/v1/models");
+  EXPECT_THAT(client.Read().head, HasSubstr("Connection: close\r\n"));
+  ExpectNothingLost();
 }
 
 }  // namespace

@@ -17,9 +17,13 @@ OK, SERVER_ERROR, USAGE, NO_ANSWER, _, THRESHOLD, NO_VERDICT = range(7)
 HIGHEST_NS = (1 << 48) - 1
 
 
-def attendant(command, *arguments, codes=(OK,)):
-    done = subprocess.run([settings.bin_dir() / "attendant", command, *map(str, arguments)], capture_output=True,
+def call(command, *arguments):
+    return subprocess.run([settings.bin_dir() / "attendant", command, *map(str, arguments)], capture_output=True,
                           text=True, timeout=120, check=False)
+
+
+def attendant(command, *arguments, codes=(OK,)):
+    done = call(command, *arguments)
     assert done.returncode in codes, f"{arguments}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -93,9 +97,15 @@ def test_compare_tells_a_slower_load(load, tmp_path):
     attendant("compare", "--fail_if_worse=5", fast, unlike, codes=(NO_VERDICT,))
 
 
-def test_the_exit_code_is_the_verdict(load):
-    load("--requests=20", "--fail_if=error_rate>0")
-    load("--requests=20", "--fail_if=p50>1ns", codes=(THRESHOLD, NO_VERDICT))
+@pytest.mark.parametrize("failure, verdict", [("error_rate>0", OK), ("p50>1ns", THRESHOLD)])
+def test_the_exit_code_is_the_verdict(server, failure, verdict):
+    """A busy machine may hold up the load generator for a while: then it gives none."""
+    for _ in range(20):
+        done = call("load", f"--server={server.grpc}", "--model=minilm", "--warmup=0", "--requests=20",
+                    f"--fail_if={failure}")
+        if done.returncode != NO_VERDICT:
+            break
+    assert done.returncode == verdict, done.stderr
 
 
 @pytest.mark.parametrize("loop", ["--concurrency=8", "--rate=200"])

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/core/threads/cpu_placement.h"
 #include "server/limits/limits.h"
-#include "server/models/registry/model_registry.h"
+#include "server/models/registry/registry_options.h"
 
 namespace attendant {
 

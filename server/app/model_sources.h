@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "server/flags.h"
 #include "server/models/model_options.h"
-#include "server/models/registry/model_registry.h"
+#include "server/models/registry/registry_options.h"
 #include "server/models/repository/model_repository.h"
 
 namespace attendant {

@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -49,10 +48,6 @@ absl::Status ModelRegistry::StartLoad(const std::string& name) {
 absl::Status ModelRegistry::StartUnload(const std::string& name) {
   Done unheard = [](const absl::Status&) {};
   return TryAddJob(Job::Kind::kUnload, name, unheard);
-}
-
-void ModelRegistry::Wake(const std::string& name, Done then) {
-  AddJob(Job::Kind::kWake, name, std::move(then));
 }
 
 void ModelRegistry::AddJob(Job::Kind kind, const std::string& name, Done done) {
@@ -136,27 +131,6 @@ void ModelRegistry::Run(Job job) {
 std::vector<ModelRegistry::Done> ModelRegistry::TakeRunning() {
   absl::MutexLock lock(&mutex_);
   return std::exchange(running_, {});
-}
-
-bool ModelRegistry::AnySleeps(const std::string& name) const {
-  return std::any_of(entries_.begin(), entries_.end(), [&name](const auto& entry) {
-    return entry->status.name == name && entry->Sleeps();
-  });
-}
-
-std::vector<ModelRegistry::Done> ModelRegistry::TakeWoken(const std::string& name) {
-  std::vector<Done> woken;
-  absl::MutexLock lock(&mutex_);
-  if (AnySleeps(name)) return woken;
-  for (auto job = jobs_.begin(); job != jobs_.end();) {
-    if (job->kind == Job::Kind::kWake && job->name == name) {
-      std::move(job->done.begin(), job->done.end(), std::back_inserter(woken));
-      job = jobs_.erase(job);
-    } else {
-      ++job;
-    }
-  }
-  return woken;
 }
 
 absl::StatusOr<std::vector<ModelSource>> ModelRegistry::FindSources(const std::string& name) const {
@@ -317,70 +291,6 @@ absl::Status ModelRegistry::RunUnload(const std::string& name) {
   return absl::OkStatus();
 }
 
-void ModelRegistry::RunWake(const std::string& name) {
-  std::vector<ModelSource> sources;
-  {
-    absl::ReaderMutexLock lock(&mutex_);
-    for (const auto& entry : entries_) {
-      if (entry->status.name == name && entry->Sleeps()) sources.push_back(entry->source);
-    }
-  }
-  for (const ModelSource& source : sources) LoadVersion(source).IgnoreError();
-}
-
-// All loaded versions of a model become idle together: a request does not wake one of them for the
-// others. One that failed keeps no other loaded. One that could not be loaded anew keeps all: what
-// serves may not come back. One that has stalled is in use: its memory would not come free.
-absl::Time ModelRegistry::IdleSince(const std::string& name, absl::Time now) const {
-  std::optional<absl::Time> since;
-  for (const auto& entry : entries_) {
-    if (entry->status.name != name || entry->built_in) continue;
-    if (entry->status.state != ModelState::kReady) continue;
-    if (!entry->status.error.ok()) return absl::InfiniteFuture();
-    const bool used = entry->status.model.use_count() > 1 || entry->status.stalled_workers > 0;
-    const absl::Time last = used ? now : entry->status.model->last_used();
-    since = std::max(since.value_or(last), last);
-  }
-  return since.value_or(absl::InfiniteFuture());
-}
-
-absl::Time ModelRegistry::NextIdle(absl::Time now) const {
-  absl::Time next = absl::InfiniteFuture();
-  if (options_.unload_idle == absl::InfiniteDuration()) return next;
-  for (const auto& entry : entries_) {
-    next = std::min(next, IdleSince(entry->status.name, now) + options_.unload_idle);
-  }
-  return next;
-}
-
-void ModelRegistry::UnloadIdle() {
-  std::vector<ModelStatus> changed;
-  std::vector<int64_t> given_up;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (draining_ || options_.unload_idle == absl::InfiniteDuration()) return;
-    const absl::Time now = SteadyNow();
-    std::vector<Entry*> idle;  // nobody can begin to share in a model while the lock is held
-    for (const auto& entry : entries_) {
-      if (entry->status.state != ModelState::kReady || entry->built_in) continue;
-      if (IdleSince(entry->status.name, now) + options_.unload_idle <= now) {
-        idle.push_back(entry.get());
-      }
-    }
-    for (Entry* entry : idle) {
-      given_up.push_back(entry->status.model->life_id);
-      GiveUp(*entry);
-      entry->status.state = ModelState::kIdle;
-      entry->wake_after = absl::InfinitePast();
-      changed.push_back(entry->status);
-    }
-    CountSleeping();
-  }
-  for (const ModelStatus& status : changed) Notify(status);
-  // So that the next load finds their memory.
-  reaper_.AwaitFreed(given_up, SteadyNow() + ModelReaper::kEndTime);
-}
-
 void ModelRegistry::GiveUp(Entry& entry) {
   if (entry.status.model == nullptr) return;
   reaper_.GiveUp(std::exchange(entry.status.model, nullptr));
@@ -389,12 +299,6 @@ void ModelRegistry::GiveUp(Entry& entry) {
 
 bool ModelRegistry::AwaitGivenUp(const std::string& name) {
   return reaper_.AwaitGivenUp(name, SteadyNow() + options_.drain_timeout);
-}
-
-void ModelRegistry::CountSleeping() {
-  any_sleeps_ = std::any_of(entries_.begin(), entries_.end(), [](const auto& entry) {
-    return entry->status.state == ModelState::kIdle;
-  });
 }
 
 }  // namespace attendant

@@ -125,10 +125,6 @@ void ModelRegistry::Entry::SetModel(std::shared_ptr<ServableModel> loaded) {
   status.is_module = status.attention() != nullptr;
 }
 
-bool ModelRegistry::Entry::Sleeps() const {
-  return status.state == ModelState::kIdle && wake_after <= SteadyNow();
-}
-
 int ModelRegistry::Entry::Rank() const {
   if (!status.Serves()) return 0;
   const bool could_not_wake =
@@ -272,13 +268,6 @@ absl::Status ModelRegistry::CheckControl() const {
       absl::StrCat("explicit model load / unload is not allowed: the server runs with "
                    "--model_control=",
                    options_.control == ModelControl::kPoll ? "poll" : "none"));
-}
-
-bool ModelRegistry::Sleeps(absl::string_view name, absl::string_view version) const {
-  if (!any_sleeps_.load(std::memory_order_relaxed)) return false;
-  absl::ReaderMutexLock lock(&mutex_);
-  const absl::StatusOr<const Entry*> entry = Choose(name, version);
-  return entry.ok() && (*entry)->Sleeps();
 }
 
 void ModelRegistry::AnnounceDrain() {

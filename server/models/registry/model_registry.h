@@ -23,33 +23,11 @@
 #include "server/models/model_options.h"
 #include "server/models/registry/model_reaper.h"
 #include "server/models/registry/model_status.h"
+#include "server/models/registry/registry_options.h"
 #include "server/threads/executor.h"
 #include "server/threads/steady_time.h"
 
 namespace attendant {
-
-// When the whole server counts as ready: once every model of the start has ended its load, and one,
-// or all, serve.
-enum class Readiness { kAnyModel, kEveryModel };
-
-// The source of loads and unloads after the start, in Triton's words.
-enum class ModelControl { kNone, kExplicit, kPoll };
-
-// The folders of the versions of a model that are to be loaded, ascending. NOT_FOUND: there is no
-// such model. Called by the loading thread; may read files.
-using ModelFinder =
-    std::function<absl::StatusOr<std::vector<ModelSource>>(const std::string& name)>;
-
-struct RegistryOptions {
-  Readiness readiness = Readiness::kAnyModel;
-  ModelControl control = ModelControl::kNone;
-  // A model without requests for so long is unloaded, and loaded again for the next one.
-  absl::Duration unload_idle = absl::InfiniteDuration();
-  // The time that a model which is unloaded may take to answer its requests. A load waits as long
-  // for the requests of the model that it has replaced, but ends none of them.
-  absl::Duration drain_timeout = absl::Seconds(25);
-  ModelFinder find{};  // empty: the models that SetModels was given
-};
 
 // The models of this process and the life of each: load, warm, serve, replace, unload, drain.
 // Thread-safe.
@@ -176,7 +154,7 @@ class ModelRegistry {
   void SetStalled(const ServableModel* model, int workers) ABSL_LOCKS_EXCLUDED(mutex_);
   Models StartDraining() ABSL_LOCKS_EXCLUDED(mutex_);  // the models to wait for
 
-  // The loading thread: model_jobs.cc.
+  // The loading thread: model_jobs.cc, and of idle models model_idle.cc.
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   bool AwaitWork() ABSL_LOCKS_EXCLUDED(mutex_);  // false: the server drains
   std::optional<Job> TakeJob() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Idle models: unloaded for want of requests, and loaded again for the next one.
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/models/registry/model_registry.h"
+
+namespace attendant {
+
+bool ModelRegistry::Entry::Sleeps() const {
+  return status.state == ModelState::kIdle && wake_after <= SteadyNow();
+}
+
+bool ModelRegistry::Sleeps(absl::string_view name, absl::string_view version) const {
+  if (!any_sleeps_.load(std::memory_order_relaxed)) return false;
+  absl::ReaderMutexLock lock(&mutex_);
+  const absl::StatusOr<const Entry*> entry = Choose(name, version);
+  return entry.ok() && (*entry)->Sleeps();
+}
+
+void ModelRegistry::Wake(const std::string& name, Done then) {
+  AddJob(Job::Kind::kWake, name, std::move(then));
+}
+
+bool ModelRegistry::AnySleeps(const std::string& name) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&name](const auto& entry) {
+    return entry->status.name == name && entry->Sleeps();
+  });
+}
+
+std::vector<ModelRegistry::Done> ModelRegistry::TakeWoken(const std::string& name) {
+  std::vector<Done> woken;
+  absl::MutexLock lock(&mutex_);
+  if (AnySleeps(name)) return woken;
+  for (auto job = jobs_.begin(); job != jobs_.end();) {
+    if (job->kind == Job::Kind::kWake && job->name == name) {
+      std::move(job->done.begin(), job->done.end(), std::back_inserter(woken));
+      job = jobs_.erase(job);
+    } else {
+      ++job;
+    }
+  }
+  return woken;
+}
+
+void ModelRegistry::RunWake(const std::string& name) {
+  std::vector<ModelSource> sources;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    for (const auto& entry : entries_) {
+      if (entry->status.name == name && entry->Sleeps()) sources.push_back(entry->source);
+    }
+  }
+  for (const ModelSource& source : sources) LoadVersion(source).IgnoreError();
+}
+
+// All loaded versions of a model become idle together: a request does not wake one of them for the
+// others. One that failed keeps no other loaded. One that could not be loaded anew keeps all: what
+// serves may not come back. One that has stalled is in use: its memory would not come free.
+absl::Time ModelRegistry::IdleSince(const std::string& name, absl::Time now) const {
+  std::optional<absl::Time> since;
+  for (const auto& entry : entries_) {
+    if (entry->status.name != name || entry->built_in) continue;
+    if (entry->status.state != ModelState::kReady) continue;
+    if (!entry->status.error.ok()) return absl::InfiniteFuture();
+    const bool used = entry->status.model.use_count() > 1 || entry->status.stalled_workers > 0;
+    const absl::Time last = used ? now : entry->status.model->last_used();
+    since = std::max(since.value_or(last), last);
+  }
+  return since.value_or(absl::InfiniteFuture());
+}
+
+absl::Time ModelRegistry::NextIdle(absl::Time now) const {
+  absl::Time next = absl::InfiniteFuture();
+  if (options_.unload_idle == absl::InfiniteDuration()) return next;
+  for (const auto& entry : entries_) {
+    next = std::min(next, IdleSince(entry->status.name, now) + options_.unload_idle);
+  }
+  return next;
+}
+
+void ModelRegistry::UnloadIdle() {
+  std::vector<ModelStatus> changed;
+  std::vector<int64_t> given_up;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (draining_ || options_.unload_idle == absl::InfiniteDuration()) return;
+    const absl::Time now = SteadyNow();
+    std::vector<Entry*> idle;  // nobody can begin to share in a model while the lock is held
+    for (const auto& entry : entries_) {
+      if (entry->status.state != ModelState::kReady || entry->built_in) continue;
+      if (IdleSince(entry->status.name, now) + options_.unload_idle <= now) {
+        idle.push_back(entry.get());
+      }
+    }
+    for (Entry* entry : idle) {
+      given_up.push_back(entry->status.model->life_id);
+      GiveUp(*entry);
+      entry->status.state = ModelState::kIdle;
+      entry->wake_after = absl::InfinitePast();
+      changed.push_back(entry->status);
+    }
+    CountSleeping();
+  }
+  for (const ModelStatus& status : changed) Notify(status);
+  // So that the next load finds their memory.
+  reaper_.AwaitFreed(given_up, SteadyNow() + ModelReaper::kEndTime);
+}
+
+void ModelRegistry::CountSleeping() {
+  any_sleeps_ = std::any_of(entries_.begin(), entries_.end(), [](const auto& entry) {
+    return entry->status.state == ModelState::kIdle;
+  });
+}
+
+}  // namespace attendant

@@ -79,7 +79,7 @@ void LogModel(const ModelStatus& status, ModelNews news) {
     return spdlog::error("model '{}' answers no more: {}", status.name,
                          std::string(status.error.message()));
   }
-  if (status.Serves() && !status.error.ok()) {
+  if (status.LastLoadFailed()) {
     return spdlog::error("model '{}' version {} was not loaded anew: {}", status.name,
                          status.version, std::string(status.error.message()));
   }

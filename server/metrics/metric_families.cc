@@ -68,8 +68,8 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
           Gauge(registry, "attendant_inflight_requests",
                 "Requests that are decoded and not yet computed: in the queue or in a batch.")),
       model_loaded_info(Gauge(registry, "attendant_model_loaded_info",
-                              "1 for a loaded model that is not lost; the labels say what "
-                              "computes it.")),
+                              "1 for a model that serves, also while it is idle; the labels say "
+                              "what computes it.")),
       model_load_seconds(Gauge(registry, "attendant_model_load_seconds",
                                "Time from the start of loading until the model was ready.")),
       model_weight_bytes(Gauge(registry, "attendant_model_weight_bytes",

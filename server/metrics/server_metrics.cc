@@ -179,7 +179,7 @@ class PrometheusModelMetrics final : public ModelMetrics {
     set(families_.model_arena_bytes, static_cast<double>(loaded.arena_bytes));
   }
 
-  void SetLost() override {
+  void SetNotLoaded() override {
     const prometheus::Gauge* const info = loaded_info_.exchange(nullptr);
     if (info != nullptr) series_.Remove(info);
   }

@@ -74,7 +74,7 @@ class ModelMetrics {
   virtual void AddLostWorkers(int workers) = 0;                 // likewise
 
   virtual void SetLoaded(const ModelLoadInfo& model) = 0;
-  virtual void SetLost() = 0;               // until the next SetLoaded, it does not count as loaded
+  virtual void SetNotLoaded() = 0;          // until the next SetLoaded
   virtual void SetFailed(bool failed) = 0;  // whether the last load of one of its versions failed
 
   // All but the model's name.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idle models: unloaded for want of requests, and loaded again for the next one.
+// Idle models: unloaded for want of requests, and loaded again for the next one. One that could not
+// be loaded again is tried again without requests too: it is not ready, so that load balancers may
+// send none.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -13,7 +15,7 @@
 namespace attendant {
 
 bool ModelRegistry::Entry::Sleeps() const {
-  return status.state == ModelState::kIdle && wake_after <= SteadyNow();
+  return status.state == ModelState::kIdle && status.next_try <= SteadyNow();
 }
 
 bool ModelRegistry::Sleeps(absl::string_view name, absl::string_view version) const {
@@ -48,12 +50,14 @@ std::vector<ModelRegistry::Done> ModelRegistry::TakeWoken(const std::string& nam
   return woken;
 }
 
-void ModelRegistry::RunWake(const std::string& name) {
+void ModelRegistry::RunWake(const std::string& name, bool only_failed) {
   std::vector<ModelSource> sources;
   {
     absl::ReaderMutexLock lock(&mutex_);
     for (const auto& entry : entries_) {
-      if (entry->status.name == name && entry->Sleeps()) sources.push_back(entry->source);
+      if (entry->status.name != name || !entry->Sleeps()) continue;
+      if (entry->status.Serves() && only_failed) continue;
+      sources.push_back(entry->source);
     }
   }
   for (const ModelSource& source : sources) LoadVersion(source).IgnoreError();
@@ -84,6 +88,16 @@ absl::Time ModelRegistry::NextIdle(absl::Time now) const {
   return next;
 }
 
+const ModelRegistry::Entry* ModelRegistry::NextRetry() const {
+  const Entry* next = nullptr;
+  for (const auto& entry : entries_) {
+    const ModelStatus& status = entry->status;
+    if (status.state != ModelState::kIdle || status.error.ok()) continue;
+    if (next == nullptr || status.next_try < next->status.next_try) next = entry.get();
+  }
+  return next;
+}
+
 void ModelRegistry::UnloadIdle() {
   std::vector<ModelStatus> changed;
   std::vector<int64_t> given_up;
@@ -102,7 +116,6 @@ void ModelRegistry::UnloadIdle() {
       given_up.push_back(entry->status.model->life_id);
       GiveUp(*entry);
       entry->status.state = ModelState::kIdle;
-      entry->wake_after = absl::InfinitePast();
       changed.push_back(entry->status);
     }
     CountSleeping();

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMaxJobs = 4096;  // that wait
 constexpr size_t kMaxErrorBytes = 1024;
-constexpr absl::Duration kRetryWake = absl::Seconds(5);
+constexpr absl::Duration kMaxRetryPause = absl::Minutes(1);
 
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
@@ -89,7 +89,8 @@ bool ModelRegistry::AwaitWork() {
   absl::MutexLock lock(&mutex_);
   while (!draining_ && jobs_.empty()) {
     const absl::Time now = SteadyNow();
-    const absl::Time next = NextIdle(now);
+    absl::Time next = NextIdle(now);
+    if (const Entry* const retry = NextRetry()) next = std::min(next, retry->status.next_try);
     if (next <= now) break;
     work_.WaitUntil(mutex_, next);
   }
@@ -98,7 +99,11 @@ bool ModelRegistry::AwaitWork() {
 
 std::optional<ModelRegistry::Job> ModelRegistry::TakeJob() {
   absl::MutexLock lock(&mutex_);
-  if (jobs_.empty()) return std::nullopt;
+  if (jobs_.empty()) {
+    const Entry* const retry = NextRetry();
+    if (retry == nullptr || !retry->Sleeps()) return std::nullopt;
+    return Job{.kind = Job::Kind::kRetry, .name = retry->status.name, .done = {}};
+  }
   Job job = std::move(jobs_.front());
   jobs_.pop_front();
   running_ = std::move(job.done);
@@ -115,7 +120,8 @@ void ModelRegistry::Run(Job job) {
       status = RunUnload(job.name);
       break;
     case Job::Kind::kWake:
-      RunWake(job.name);
+    case Job::Kind::kRetry:
+      RunWake(job.name, /*only_failed=*/job.kind == Job::Kind::kRetry);
       break;
   }
   if (const std::shared_ptr<ModelMetrics> series = metrics_.FindModel(job.name)) {
@@ -196,7 +202,7 @@ absl::Status ModelRegistry::BeginLoad(const ModelSource& source) {
       entry = &AddEntry(source, ModelState::kLoading);
     }
     entry->source = source;
-    if (!entry->status.Serves() && entry->status.state != ModelState::kLoading) {
+    if (!entry->status.OutlastsLoads() && entry->status.state != ModelState::kLoading) {
       entry->status.state = ModelState::kLoading;
       changed = true;
     }
@@ -223,11 +229,14 @@ absl::Status ModelRegistry::EndLoad(const ModelSource& source,
       entry->SetModel(model);
     } else {
       entry->status.error = failure;
-      entry->wake_after = SteadyNow() + kRetryWake;
-      if (!entry->status.Serves()) {
+      entry->retry_pause =
+          std::min(std::max(2 * entry->retry_pause, options_.first_retry), kMaxRetryPause);
+      entry->status.next_try = SteadyNow() + entry->retry_pause;
+      if (!entry->status.OutlastsLoads()) {
         GiveUp(*entry);
         entry->status.state = ModelState::kFailed;
       }
+      UncountLoaded(source.name);
     }
     CountSleeping();
     status = entry->status;

@@ -42,7 +42,9 @@ absl::Status Unavailable(const ModelStatus& status) {
   if (status.state == ModelState::kReady) return absl::OkStatus();
   absl::Status error =
       absl::UnavailableError(absl::StrCat("model '", status.name, "'", Reason(status)));
-  if (status.state == ModelState::kIdle) SetRetryAfter(error, absl::Seconds(1));
+  if (status.state == ModelState::kIdle) {
+    SetRetryAfter(error, std::max(absl::Seconds(1), status.next_try - SteadyNow()));
+  }
   return error;
 }
 
@@ -117,6 +119,8 @@ void ModelRegistry::Entry::SetModel(std::shared_ptr<ServableModel> loaded) {
   status.state = ModelState::kReady;
   status.error = absl::OkStatus();
   status.stalled_workers = 0;
+  status.next_try = absl::InfinitePast();
+  retry_pause = absl::ZeroDuration();
   at_start = false;
   if (const EncoderModel* const encoder = status.encoder()) {
     status.facts = encoder->Facts();
@@ -126,10 +130,8 @@ void ModelRegistry::Entry::SetModel(std::shared_ptr<ServableModel> loaded) {
 }
 
 int ModelRegistry::Entry::Rank() const {
-  if (!status.Serves()) return 0;
-  const bool could_not_wake =
-      status.state == ModelState::kIdle && wake_after != absl::InfinitePast();
-  return could_not_wake ? 1 : 2;
+  if (status.Serves()) return 2;
+  return status.state == ModelState::kIdle ? 1 : 0;
 }
 
 ModelRegistry::Entry* ModelRegistry::FindEntry(absl::string_view name, int64_t version) const {
@@ -288,13 +290,17 @@ void ModelRegistry::Lose(const ServableModel* model, const absl::Status& why) {
     entry->status.state = ModelState::kLost;
     entry->status.error = why;
     status = entry->status;
-    const bool serves = std::any_of(entries_.begin(), entries_.end(), [&](const auto& other) {
-      return other->status.name == status.name && other->status.Serves();
-    });
-    // Under the lock: a load that ends meanwhile sets it again.
-    if (!serves) status.model->metrics->SetLost();
+    UncountLoaded(status.name);
   }
   Notify(status);
+}
+
+void ModelRegistry::UncountLoaded(const std::string& name) {
+  const bool serves = std::any_of(entries_.begin(), entries_.end(), [&name](const auto& entry) {
+    return entry->status.name == name && entry->status.Serves();
+  });
+  const std::shared_ptr<ModelMetrics> series = metrics_.FindModel(name);
+  if (!serves && series != nullptr) series->SetNotLoaded();
 }
 
 void ModelRegistry::SetStalled(const ServableModel* model, int workers) {

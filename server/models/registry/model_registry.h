@@ -80,8 +80,8 @@ class ModelRegistry {
   // OK when clients may call Load and Unload, else UNAVAILABLE with the reason.
   absl::Status CheckControl() const;
 
-  // Whether a request must wait for the model, which was unloaded because it was idle. The version
-  // as for Find.
+  // Whether a request must wait for the model, which was unloaded because it was idle. Not while it
+  // could not be loaded again and is not to be tried again yet. The version as for Find.
   bool Sleeps(absl::string_view name, absl::string_view version = "") const;
   // Loads it, and calls `then` when it serves or cannot, which Find tells. An error:
   // RESOURCE_EXHAUSTED, too many loads wait; UNAVAILABLE, the server drains.
@@ -95,7 +95,7 @@ class ModelRegistry {
                                                      absl::string_view version = "") const;
   absl::StatusOr<std::shared_ptr<AttentionModel>> FindAttention(absl::string_view name) const;
 
-  // An encoder that serves, or is idle; errors as Find's.
+  // An encoder that serves, loaded or idle; errors as Find's.
   absl::StatusOr<ModelStatus> Describe(absl::string_view name,
                                        absl::string_view version = "") const;
 
@@ -122,15 +122,15 @@ class ModelRegistry {
     ModelSource source;
     ModelStatus status;
     bool built_in = false;
-    bool at_start = false;  // the server is not ready before its first load has ended
-    absl::Time wake_after = absl::InfinitePast();  // when kIdle: a failed load is not tried before
+    bool at_start = false;       // the server is not ready before its first load has ended
+    absl::Duration retry_pause;  // behind the last load that failed; none since one went well
 
     void SetModel(std::shared_ptr<ServableModel> loaded);
     bool Sleeps() const;
     int Rank() const;  // requests without a version go to the highest version of the highest rank
   };
   struct Job {
-    enum class Kind { kLoad, kUnload, kWake };
+    enum class Kind { kLoad, kUnload, kWake, kRetry };
     Kind kind = Kind::kLoad;
     std::string name;
     std::vector<Done> done;
@@ -150,6 +150,9 @@ class ModelRegistry {
   Entry& AddEntry(const ModelSource& source, ModelState state)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Notify(const ModelStatus& status, ModelNews news = ModelNews::kState) const;
+  // Of a model that has stopped to serve, unless another version does. Under the lock: a load that
+  // ends meanwhile counts it as loaded again.
+  void UncountLoaded(const std::string& name) ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Lose(const ServableModel* model, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetStalled(const ServableModel* model, int workers) ABSL_LOCKS_EXCLUDED(mutex_);
   Models StartDraining() ABSL_LOCKS_EXCLUDED(mutex_);  // the models to wait for
@@ -174,7 +177,8 @@ class ModelRegistry {
   void FailLoads(const std::string& name, const absl::Status& why,
                  bool (*is_meant)(const Entry& entry)) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RunUnload(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
-  void RunWake(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Loads the versions that sleep: all, or those that could not be loaded again.
+  void RunWake(const std::string& name, bool only_failed) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status LoadVersion(const ModelSource& source) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status BeginLoad(const ModelSource& source) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status EndLoad(const ModelSource& source,
@@ -186,6 +190,7 @@ class ModelRegistry {
   absl::Time IdleSince(const std::string& name, absl::Time now) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Time NextIdle(absl::Time now) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  const Entry* NextRetry() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);  // null: there is none
   void UnloadIdle() ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes the entry's model away. It is freed after its last request.
   void GiveUp(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "server/models/attention_model.h"
 #include "server/models/encoder_model.h"
 #include "server/models/servable_model.h"
@@ -37,9 +38,12 @@ struct ModelStatus {
   std::string name;
   int64_t version = 1;
   ModelState state = ModelState::kLoading;
-  // The reason, with kFailed and kLost, and with kLoading that of the state before it. With kReady
-  // and kIdle: why the last load failed, when the model from the load before it stayed.
+  // The reason, with kFailed and kLost, and with kLoading that of the state before it. With kReady:
+  // why the last load failed, when the model from the load before it stayed. With kIdle: why it
+  // could not be loaded again.
   absl::Status error;
+  // With kIdle and an error: when it is tried again, a steady time.
+  absl::Time next_try = absl::InfinitePast();
   int stalled_workers = 0;  // their batches run too long; the model still takes requests
   std::shared_ptr<ServableModel> model;     // null unless it has loaded
   std::optional<EncoderFacts> facts;        // of an encoder, once it has loaded
@@ -48,12 +52,18 @@ struct ModelStatus {
 
   // It does not serve, and will not.
   bool HasFailed() const { return state == ModelState::kFailed || state == ModelState::kLost; }
-  // It did not load, or the model from the load before stayed.
-  bool LastLoadFailed() const { return state == ModelState::kFailed || (Serves() && !error.ok()); }
-  // It had failed, and is loaded anew.
-  bool IsTriedAgain() const { return state == ModelState::kLoading && !error.ok(); }
+  // It has loaded, and stays what it is when a load fails.
+  bool OutlastsLoads() const { return state == ModelState::kReady || state == ModelState::kIdle; }
+  // It did not load, or not again.
+  bool LastLoadFailed() const {
+    return state == ModelState::kFailed || (OutlastsLoads() && !error.ok());
+  }
+  // It could not be loaded, and is loaded anew, now or in a while.
+  bool IsTriedAgain() const {
+    return (state == ModelState::kLoading || state == ModelState::kIdle) && !error.ok();
+  }
   // It takes requests, now or after a load that the request waits for.
-  bool Serves() const { return state == ModelState::kReady || state == ModelState::kIdle; }
+  bool Serves() const { return OutlastsLoads() && !IsTriedAgain(); }
 
   // The loaded model when it is of that kind, else null.
   EncoderModel* encoder() const { return model == nullptr ? nullptr : model->AsEncoder(); }

@@ -28,6 +28,9 @@ struct RegistryOptions {
   ModelControl control = ModelControl::kNone;
   // A model without requests for so long is unloaded, and loaded again for the next one.
   absl::Duration unload_idle = absl::InfiniteDuration();
+  // An idle model that could not be loaded again is tried again after so long, whether requests ask
+  // for it or not; each further time after twice as long, at most a minute.
+  absl::Duration first_retry = absl::Seconds(5);
   // The time that a model which is unloaded may take to answer its requests. A load waits as long
   // for the requests of the model that it has replaced, but ends none of them.
   absl::Duration drain_timeout = absl::Seconds(25);

@@ -65,7 +65,7 @@ void KindsToProto(v1::ListAttentionResponse& response) {
 
 void ToProto(const ModelStatus& status, v1::AttentionModuleInfo& info) {
   info.set_name(status.name);
-  info.set_state(ToProto(status.state));
+  info.set_state(StateToProto(status));
   if (status.attention() == nullptr) return;
   const attention::Module& module = *status.attention()->module;
   const ModuleConfig& config = module.config();

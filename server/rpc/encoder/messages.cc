@@ -354,7 +354,7 @@ void ToProto(EncodeOutput& output, const AnswerForm& form, v1::EncodeResponse& r
 void ToProto(const ModelStatus& status, v1::ModelInfo& info) {
   info.set_name(status.name);
   info.set_version(status.version);
-  info.set_state(ToProto(status.state));
+  info.set_state(StateToProto(status));
   if (!status.error.ok()) info.set_error(std::string(status.error.message()));
   if (status.encoder() == nullptr) return;
   const EncoderModel& model = *status.encoder();

@@ -41,13 +41,13 @@ void FillDuration(const DurationSum& sum, inference::StatisticDuration& duration
 }
 
 // Clients compare these words.
-const char* IndexState(ModelState state) {
-  switch (state) {
+const char* IndexState(const ModelStatus& status) {
+  switch (status.state) {
     case ModelState::kLoading:
       return "LOADING";
     case ModelState::kReady:
     case ModelState::kIdle:
-      return "READY";
+      return status.Serves() ? "READY" : "UNAVAILABLE";
     case ModelState::kUnloaded:
     case ModelState::kFailed:
     case ModelState::kLost:
@@ -61,10 +61,8 @@ const char* IndexState(ModelState state) {
 
 std::string IndexReason(const ModelStatus& status) {
   if (status.state == ModelState::kUnloaded) return "unloaded";
-  if (status.state == ModelState::kIdle) {
-    return absl::StrCat("idle: the next request loads it", status.error.ok() ? "" : "; ",
-                        status.error.message());
-  }
+  if (status.state == ModelState::kIdle && status.Serves())
+    return "idle: the next request loads it";
   if (status.state != ModelState::kReady || status.error.ok()) {
     return std::string(status.error.message());
   }
@@ -236,7 +234,7 @@ void KServeModels::FillIndex(bool ready_only, inference::RepositoryIndexResponse
       auto& entry = *index.add_models();
       entry.set_name(std::move(name));
       entry.set_version(absl::StrCat(status.version));
-      entry.set_state(IndexState(status.state));
+      entry.set_state(IndexState(status));
       entry.set_reason(IndexReason(status));
     }
   }

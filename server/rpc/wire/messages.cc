@@ -32,8 +32,8 @@ absl::Status CheckDims(absl::string_view field, const std::vector<int64_t>& shap
 
 }  // namespace
 
-v1::ModelState ToProto(ModelState state) {
-  switch (state) {
+v1::ModelState StateToProto(const ModelStatus& status) {
+  switch (status.state) {
     case ModelState::kLoading:
       return v1::MODEL_STATE_LOADING;
     case ModelState::kReady:
@@ -47,7 +47,7 @@ v1::ModelState ToProto(ModelState state) {
     case ModelState::kUnloaded:
       return v1::MODEL_STATE_UNLOADED;
     case ModelState::kIdle:
-      return v1::MODEL_STATE_IDLE;
+      return status.Serves() ? v1::MODEL_STATE_IDLE : v1::MODEL_STATE_FAILED;
   }
   return v1::MODEL_STATE_UNSPECIFIED;
 }

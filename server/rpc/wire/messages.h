@@ -17,7 +17,7 @@
 // Messages that several services of attendant.v1 share, to and from the server's own words.
 namespace attendant {
 
-v1::ModelState ToProto(ModelState state);
+v1::ModelState StateToProto(const ModelStatus& status);
 void ToProto(const RequestTimes& times, v1::Timings& timings);
 
 // "[2, 3]"

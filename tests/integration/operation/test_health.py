@@ -5,9 +5,10 @@ import shutil
 
 import grpc
 import pytest
+import tritonclient.grpc as triton
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from harness import attendant, settings
+from harness import attendant, exposition, settings
 from harness.attendant import DEADLINE, ids, pb, request
 from harness.server import wait_until
 
@@ -34,6 +35,10 @@ def health():
 
 def ask(service=""):
     return health_pb2.HealthCheckRequest(service=service)
+
+
+def metric(server, name):
+    return exposition.Page(server.get("/metrics")[1]).value(name, model="tiny")
 
 
 @pytest.mark.parametrize("service", ["", "minilm", "tiny"])
@@ -92,6 +97,35 @@ def test_a_repository_without_a_model_makes_no_polling_server_ready(start_server
     assert next(watch).status == NOT_SERVING
     assert server.get("/readyz")[0] == 503
     watch.cancel()
+
+
+def test_an_idle_model_that_cannot_be_loaded_again_is_not_ready(start_server, health, tmp_path):
+    """Until the server has loaded it, which it tries by itself: a load balancer would send no request."""
+    folder = tmp_path / "tiny"
+    shutil.copytree(settings.TINY_MODEL, folder)
+    server = start_server({"tiny": folder}, "--unload_idle_s=1").wait_ready()
+    watches = [health(server).Watch(ask(service), timeout=DEADLINE) for service in ("", "tiny")]
+    assert [next(watch).status for watch in watches] == [SERVING, SERVING]
+    config = (folder / "config.json").read_text()
+    with attendant.Client(server.grpc) as client, triton.InferenceServerClient(server.grpc) as kserve:
+        wait_until("idleness", 30, lambda: client.models()["tiny"].state == pb.MODEL_STATE_IDLE)
+        (folder / "config.json").write_text("{")
+        code, details = client.error(request("tiny", [ids([5, 6])], pooled=pb.PooledOutput()))
+        assert code == grpc.StatusCode.UNAVAILABLE and "config.json" in details
+        assert [next(watch).status for watch in watches] == [NOT_SERVING, NOT_SERVING]
+        code, reason = server.get("/readyz")
+        assert code == 503 and "config.json" in reason
+        assert (kserve.is_server_ready(), kserve.is_model_ready("tiny")) == (False, False)
+        assert client.models()["tiny"].state == pb.MODEL_STATE_FAILED
+        wait_until("the metric", 30, lambda: metric(server, "attendant_model_failed") == 1)
+        assert "attendant_model_loaded_info{" not in server.get("/metrics")[1]
+        (folder / "config.json").write_text(config)
+        assert [next(watch).status for watch in watches] == [SERVING, SERVING]
+        assert server.get("/readyz")[0] == 200 and kserve.is_model_ready("tiny")
+        wait_until("the metric", 30, lambda: metric(server, "attendant_model_failed") == 0)
+        client.encode(request("tiny", [ids([5, 6])], pooled=pb.PooledOutput()))
+    for watch in watches:
+        watch.cancel()
 
 
 def test_draining_is_told_before_the_end(start_server, health):

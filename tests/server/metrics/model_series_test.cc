@@ -53,7 +53,7 @@ TEST_F(ModelSeriesTest, AReloadDoesNotAddSeries) {
             1);
 }
 
-TEST_F(ModelSeriesTest, ALostModelIsNotLoadedUntilItIsLoadedAgain) {
+TEST_F(ModelSeriesTest, AModelThatIsNotLoadedHasNoInfoUntilItIsLoadedAgain) {
   const auto has_info = [this] {
     return metrics_.Scrape().find("attendant_model_loaded_info{") != std::string::npos;
   };
@@ -62,9 +62,9 @@ TEST_F(ModelSeriesTest, ALostModelIsNotLoadedUntilItIsLoadedAgain) {
       .dtype = "f32", .backend = "cuda", .isa = "sm_90", .load_time = absl::Seconds(1)};
   model->SetLoaded(info);
   EXPECT_TRUE(has_info());
-  model->SetLost();
+  model->SetNotLoaded();
   EXPECT_FALSE(has_info());
-  model->SetLost();
+  model->SetNotLoaded();
   model->SetLoaded(info);
   EXPECT_TRUE(has_info());
 }

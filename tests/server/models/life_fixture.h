@@ -19,9 +19,11 @@ inline constexpr absl::Duration kLimit = absl::Seconds(30);
 class ModelLifeTest : public ModelRegistryTest {
  protected:
   ModelLifeTest() : ModelLifeTest(absl::InfiniteDuration(), absl::Seconds(20)) {}
-  ModelLifeTest(absl::Duration unload_idle, absl::Duration drain_timeout)
+  ModelLifeTest(absl::Duration unload_idle, absl::Duration drain_timeout,
+                absl::Duration first_retry = absl::Minutes(1))
       : ModelRegistryTest({.control = ModelControl::kExplicit,
                            .unload_idle = unload_idle,
+                           .first_retry = first_retry,
                            .drain_timeout = drain_timeout,
                            .find = [this](const std::string& name) { return Find(name); }}) {}
 

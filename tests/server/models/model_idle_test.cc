@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "server/retry/retry_hint.h"
@@ -14,11 +17,13 @@ namespace attendant {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The model is unloaded at once when nobody shares in it.
 class IdleModelTest : public ModelLifeTest {
  protected:
-  IdleModelTest() : ModelLifeTest(absl::Milliseconds(30), absl::Seconds(20)) {}
+  explicit IdleModelTest(absl::Duration first_retry = absl::Minutes(1))
+      : ModelLifeTest(absl::Milliseconds(30), absl::Seconds(20), first_retry) {}
 
   void AwaitIdle(int64_t times = 1) { AwaitChange("tiny", ModelState::kIdle, times); }
   std::shared_ptr<EncoderModel> FindAwake() {
@@ -34,6 +39,20 @@ class IdleModelTest : public ModelLifeTest {
     registry_.Wake("tiny", [&](const absl::Status&) { awake.set_value(); });
     awake.get_future().get();
   }
+  void AwaitScrape(const testing::Matcher<const std::string&>& expected) {
+    const absl::Time limit = absl::Now() + kLimit;
+    while (!testing::Value(metrics_.Scrape(), expected)) ASSERT_LT(absl::Now(), limit);
+  }
+  int64_t Count(ModelState state) {
+    const Changes all = changes();
+    return std::count(all.begin(), all.end(), std::pair(std::string("tiny"), state));
+  }
+};
+
+// What could not be loaded again is soon tried again.
+class RetriedModelTest : public IdleModelTest {
+ protected:
+  RetriedModelTest() : IdleModelTest(absl::Milliseconds(1)) {}
 };
 
 TEST_F(IdleModelTest, AnIdleModelIsUnloadedAndTheNextRequestLoadsIt) {
@@ -118,7 +137,68 @@ TEST_F(IdleModelTest, AnIdleModelThatCannotBeLoadedSaysSo) {
   const absl::Status status = registry_.Find("tiny").status();
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("config.json"));
-  EXPECT_TRUE(RetryAfter(status).has_value());
+  EXPECT_GT(RetryAfter(status), absl::Seconds(30));
+  EXPECT_FALSE(Load().ok());
+  EXPECT_LE(RetryAfter(registry_.Find("tiny").status()), absl::Minutes(1)) << "the longest pause";
+}
+
+TEST_F(IdleModelTest, AnIdleModelThatCannotBeLoadedIsNotReady) {
+  Start();
+  AwaitIdle();
+  EXPECT_THAT(metrics_.Scrape(), HasSubstr("attendant_model_loaded_info{"));
+  Break();
+  Wake();
+  const ModelStatus status = registry_.List()[0];
+  EXPECT_EQ(status.state, ModelState::kIdle);
+  EXPECT_FALSE(status.Serves());
+  EXPECT_TRUE(status.LastLoadFailed());
+  EXPECT_TRUE(absl::IsUnavailable(registry_.Describe("tiny").status()));
+  EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("config.json"));
+  EXPECT_TRUE(registry_.Live().ok()) << "a new process would fare no better";
+  AwaitScrape(AllOf(HasSubstr("attendant_model_failed{model=\"tiny\"} 1"),
+                    Not(HasSubstr("attendant_model_loaded_info{"))));
+}
+
+// Load balancers may send no request to what is not ready.
+TEST_F(RetriedModelTest, AnIdleModelThatCannotBeLoadedIsTriedAgainWithoutRequests) {
+  Start();
+  AwaitIdle();
+  Break();
+  Wake();
+  AwaitIdle(4);  // the load that failed, and two more
+  EXPECT_FALSE(registry_.Ready().ok());
+  load_gate_.Close();  // no load reads files that are being written
+  load_gate_.AwaitWaiting(1);
+  Mend();
+  load_gate_.Open();
+  AwaitChange("tiny", ModelState::kReady, 2);
+  EXPECT_TRUE(registry_.Ready().ok());
+  AwaitScrape(AllOf(HasSubstr("attendant_model_failed{model=\"tiny\"} 0"),
+                    HasSubstr("attendant_model_loaded_info{")));
+}
+
+TEST_F(RetriedModelTest, EachRetryWaitsForTwiceAsLong) {
+  Start();
+  AwaitIdle();
+  Break();
+  const absl::Time start = SteadyNow();
+  Wake();
+  AwaitIdle(10);  // eight retries, after 1, 2, 4, ... 128 ms
+  EXPECT_GE(SteadyNow() - start, absl::Milliseconds(255));
+}
+
+TEST_F(RetriedModelTest, ARetryWakesNoOtherVersion) {
+  WriteTinyModel(directory_ / "two");
+  SetVersions({{1, "tiny"}, {2, "two"}});
+  Start();
+  AwaitIdle(2);
+  WriteFile(directory_ / "two/config.json", "{");
+  Wake();
+  const absl::Time limit = absl::Now() + kLimit;
+  while (registry_.List()[0].state != ModelState::kIdle) ASSERT_LT(absl::Now(), limit);
+  const int64_t loaded = Count(ModelState::kReady);
+  AwaitIdle(Count(ModelState::kIdle) + 3);
+  EXPECT_EQ(Count(ModelState::kReady), loaded);
 }
 
 // What its files cannot bring back stays.

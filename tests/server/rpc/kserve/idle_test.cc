@@ -46,6 +46,21 @@ TEST_F(KServeIdleTest, TheReasonNamesNoLoadThatFailed) {
               HasSubstr("is idle: a request loads it"));
 }
 
+TEST_F(KServeIdleTest, AModelThatCannotBeLoadedAgainIsNotReady) {
+  WriteFile(directory_ / "tiny/config.json", "{");
+  absl::Notification tried;
+  registry_.Wake("tiny", [&tried](const absl::Status&) { tried.Notify(); });
+  tried.WaitForNotification();
+  inference::RepositoryIndexResponse all, ready;
+  models_.FillIndex(/*ready_only=*/false, all);
+  ASSERT_EQ(all.models_size(), 3) << "tiny, tiny.ids and tiny.encoder";
+  EXPECT_EQ(all.models(0).state(), "UNAVAILABLE");
+  EXPECT_THAT(all.models(0).reason(), HasSubstr("config.json"));
+  models_.FillIndex(/*ready_only=*/true, ready);
+  EXPECT_EQ(ready.models_size(), 0);
+  EXPECT_TRUE(absl::IsUnavailable(models_.Describe("tiny.ids", "").status()));
+}
+
 using KServeVersionsTest = ModelRegistryTest;
 
 TEST_F(KServeVersionsTest, StatisticsWithoutAVersionAreOfAll) {

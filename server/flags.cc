@@ -240,11 +240,12 @@ void AddServerFlags(ServerFlags& flags, FlagParser& parser) {
   parser.Add("port_file", &flags.port_file, "FILE",
              "Write the chosen ports to FILE, as the lines grpc=PORT and http=PORT");
   parser.Add("tls_cert", &flags.tls_cert, "FILE",
-             "PEM file with the server's certificate chain; needs --tls_key");
+             "PEM file with the server's certificate chain, for gRPC, and for HTTP with "
+             "--http_tls=on; needs --tls_key");
   parser.Add("tls_key", &flags.tls_key, "FILE", "PEM file with the key of --tls_cert");
   parser.Add("tls_client_ca", &flags.tls_client_ca, "FILE",
-             "PEM file with authorities; each client must show a certificate that one of them "
-             "signed");
+             "PEM file with authorities; each client of gRPC, and of HTTP with --http_tls=on, must "
+             "show a certificate that one of them signed");
   AddOnOff(parser, "http_tls", &flags.http_tls,
            "Whether the HTTP port too speaks TLS, with the files of the gRPC port; scrapers "
            "and probes then do so, and show a certificate with --tls_client_ca");

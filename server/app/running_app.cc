@@ -87,12 +87,15 @@ size_t ModelsToPlace(const ServerFlags& flags, const ModelSources& sources) {
   return flags.model_control == ModelControl::kNone ? models : std::max<size_t>(models, 2);
 }
 
+// Whoever sets up TLS or keys may think that they protect both ports.
 void WarnOfPlaintextHttp(const ServerFlags& flags, bool loopback) {
-  if (loopback || flags.http_tls || flags.access.api_keys.empty()) return;
+  if (loopback || flags.http_tls) return;
+  if (flags.tls_cert.empty() && flags.access.api_keys.empty()) return;
   spdlog::warn(
-      "--http_listen {} reaches other machines, and the API keys that they send to it are not "
-      "encrypted",
-      flags.http_listen);
+      "--http_listen {} reaches other machines, and without --http_tls=on what they send and get "
+      "there is not encrypted{}{}",
+      flags.http_listen, flags.access.api_keys.empty() ? "" : ", API keys included",
+      flags.tls_client_ca.empty() ? "" : ", and they need no certificate of --tls_client_ca");
 }
 
 int64_t HttpRequests(const HttpLimits& limits) {

@@ -271,5 +271,7 @@ def test_a_closed_standard_error_leaves_the_access_log_to_its_lines(start_server
 
 def test_keys_in_plaintext_are_warned_of(start_server, tmp_path):
     (tmp_path / "keys").write_text(f"{INFER_KEY} search infer\n")
-    server = start_server({"tiny": settings.TINY_MODEL}, "--listen=0.0.0.0:0", f"--api_keys={tmp_path / 'keys'}")
-    assert "is not encrypted, API keys included" in server.log()
+    for flag in ("--listen=0.0.0.0:0", "--http_listen=0.0.0.0:0"):
+        server = start_server({"tiny": settings.TINY_MODEL}, flag, f"--api_keys={tmp_path / 'keys'}")
+        warning, = (line for line in server.log().splitlines() if "is not encrypted, API keys included" in line)
+        assert flag.replace("=", " ") in warning

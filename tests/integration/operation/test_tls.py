@@ -177,6 +177,15 @@ def test_http_speaks_tls_too(start_server, certificates, tmp_path):
     assert https(server, certificates / "other_ca.pem") == 200
 
 
+def test_an_http_port_that_is_left_in_plaintext_is_warned_of(start_tls, certificates):
+    authority = f"--tls_client_ca={certificates / 'ca.pem'}"
+    warning, without_certificates = "--http_listen 0.0.0.0:0 reaches other machines", "need no certificate"
+    log = start_tls("--http_listen=0.0.0.0:0").log()
+    assert warning in log and "is not encrypted" in log and without_certificates not in log
+    assert without_certificates in start_tls("--http_listen=0.0.0.0:0", authority).log()
+    assert "reaches other machines" not in start_tls(authority).log(), "on loopback"
+
+
 def test_the_end_of_an_https_connection_is_told(start_server, certificates):
     """Without TLS's close_notify a client cannot tell a whole answer from one that somebody has cut off."""
     server = start_server({"tiny": settings.TINY_MODEL}, f"--tls_cert={certificates / 'server.pem'}",

@@ -227,8 +227,8 @@ void AddAccessFlags(AccessFlags& flags, FlagParser& parser) {
       {{"auto", ShowConnections::kAuto},
        {"on", ShowConnections::kOn},
        {"off", ShowConnections::kOff}},
-      "Whether the HTTP port has /connections, which shows the addresses of clients; "
-      "auto has it if only this machine can connect to that port");
+      "Whether the HTTP port has /connections, which shows the addresses of clients and asks for "
+      "no key; auto has it if only this machine can connect to that port, and without --api_keys");
 }
 
 void AddServerFlags(ServerFlags& flags, FlagParser& parser) {

@@ -15,7 +15,7 @@ namespace attendant {
 
 // Whether there is a page with the addresses of clients.
 enum class ShowConnections {
-  kAuto,  // where only this machine can connect
+  kAuto,  // where only this machine can connect, and there are no API keys
   kOn,
   kOff
 };

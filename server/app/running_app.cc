@@ -98,6 +98,13 @@ void WarnOfPlaintextHttp(const ServerFlags& flags, bool loopback) {
       flags.tls_client_ca.empty() ? "" : ", and they need no certificate of --tls_client_ca");
 }
 
+// The clients of a proxy on this machine come from loopback too. Keys say that not all of them are
+// trusted, and pages ask for none.
+bool ShowsConnections(const AccessFlags& flags) {
+  if (flags.connections_page == ShowConnections::kAuto) return flags.api_keys.empty();
+  return flags.connections_page == ShowConnections::kOn;
+}
+
 int64_t HttpRequests(const HttpLimits& limits) {
   const int64_t most = HttpRequestsWithin(RaiseDescriptorLimit(), HttpLimits::kPageConnections);
   if (most >= limits.max_connections) return limits.max_connections;
@@ -216,7 +223,7 @@ std::vector<HttpPage> RunningApp::Pages(const ServerFlags& flags, const HttpDoor
       {.path = "/openapi.json",
        .content_type = "application/json",
        .body = [document = OpenApiDocument(doors.routes, kVersion)] { return document; }}};
-  if (flags.access.connections_page == ShowConnections::kOff) return pages;
+  if (!ShowsConnections(flags.access)) return pages;
   pages.push_back({.path = "/connections",
                    .content_type = "application/json",
                    .body =

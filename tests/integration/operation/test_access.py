@@ -33,7 +33,7 @@ def guarded(folder, tmp_path_factory):
     write_keys(folder, f"# keys of the test\n{INFER_KEY} search infer\n{READ_KEY} viewer read\n")
     with serving(tmp_path_factory.mktemp("server"), {"tiny": settings.TINY_MODEL, "minilm": settings.model_dir()},
                  "--dtype=f32", f"--api_keys={folder / 'keys'}", f"--access_log={folder / 'access.log'}",
-                 "--tls_reload_s=1") as running:
+                 "--tls_reload_s=1", "--connections_page=on") as running:
         yield running
 
 
@@ -230,8 +230,9 @@ def test_the_page_of_connections(guarded, stub):
     assert mine and mine[0]["bytes_in"] > 0 and mine[0]["bytes_out"] > 384 * 4 and mine[0]["peer"].startswith("ipv4:")
 
 
-def test_the_page_of_connections_can_be_off(start_server):
-    for flag in ("--connections_page=off", "--http_listen=0.0.0.0:0"):
+def test_the_page_of_connections_can_be_off(start_server, tmp_path):
+    (tmp_path / "keys").write_text(f"{INFER_KEY} search infer\n")
+    for flag in ("--connections_page=off", "--http_listen=0.0.0.0:0", f"--api_keys={tmp_path / 'keys'}"):
         server = start_server({"tiny": settings.TINY_MODEL}, flag)
         assert server.get("/connections")[0] == 404
         assert server.get("/healthz")[0] == 200

@@ -32,6 +32,7 @@ class RevokedKeyTest : public testing::Test {
     WriteKeys(absl::StrCat(kKey, " search infer\n", kOther, " other infer\n"));
     InProcessServer::Options options;
     options.flags.access.api_keys = path_;
+    options.flags.access.connections_page = ShowConnections::kOn;
     options.flags.tls_reload_s = 1;
     return options;
   }

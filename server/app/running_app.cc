@@ -301,8 +301,10 @@ void RunningApp::UpdateHealth() {
   for (const ModelStatus& status : registry_.List()) {
     serving[status.name] |= status.Serves() && status.stalled_workers == 0;
   }
-  serving[""] = registry_.Ready().ok();
+  const bool ready = registry_.Ready().ok();
+  serving[""] = ready;
   health_service_.Set(std::move(serving));
+  metrics_.SetReady(ready);
   const bool failed = !LoadFailure().ok();
   absl::MutexLock lock(&mutex_);
   nothing_to_serve_ = failed;
@@ -346,6 +348,7 @@ void RunningApp::Drain() {
   constexpr absl::Duration kSpanFlushTime = absl::Seconds(2);
   health_service_.Drain();
   registry_.AnnounceDrain();
+  UpdateHealth();  // attendant_ready
   http_->EndConnections();
   if (drain_delay_ > absl::ZeroDuration() && LoadFailure().ok()) {
     spdlog::info("serving for another {} s before the drain", absl::ToInt64Seconds(drain_delay_));

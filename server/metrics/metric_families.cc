@@ -80,6 +80,9 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
                                 "Connections to the gRPC port: accepted, or closed at once because "
                                 "of a limit or for want of file descriptors.")),
       connections(Gauge(registry, "attendant_connections", "Open connections to the gRPC port.")),
+      ready(Gauge(registry, "attendant_ready",
+                  "1 while the server is ready, as /readyz says. With --model_control=explicit it "
+                  "is so without any model.")),
       reload_failed(Gauge(registry, "attendant_reload_failed",
                           "1 where API keys or certificates could not be read again: those read "
                           "before count.")),

@@ -39,6 +39,7 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Gauge>& model_arena_bytes;    // {model}
   prometheus::Family<prometheus::Counter>& connections_total;  // {result}
   prometheus::Family<prometheus::Gauge>& connections;          // {}
+  prometheus::Family<prometheus::Gauge>& ready;                // {}
   prometheus::Family<prometheus::Gauge>& reload_failed;        // {file}
   prometheus::Family<prometheus::Gauge>& build_info;           // {version, compiler}
 };

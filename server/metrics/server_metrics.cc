@@ -262,6 +262,7 @@ struct ServerMetrics::Impl {
   DeviceMetrics devices;
   RequestCounters unknown_model{families, ""};
   prometheus::Gauge& connections = families.connections.Add({});
+  prometheus::Gauge& ready = families.ready.Add({});
   Counters<kRefusals.size()> refused = AddAll(families.refused_total, "reason", kRefusals);
   Counters<kLogLines.size()> log_lines =
       AddAll(families.access_log_lines_total, "result", kLogLines);
@@ -337,6 +338,8 @@ void ServerMetrics::CountConnection(absl::string_view result) {
 void ServerMetrics::SetConnections(int64_t open) {
   impl_->connections.Set(static_cast<double>(open));
 }
+
+void ServerMetrics::SetReady(bool ready) { impl_->ready.Set(ready ? 1 : 0); }
 
 void ServerMetrics::CountRefused(Refusal reason) { impl_->refused[Index(reason)]->Increment(); }
 

@@ -105,6 +105,7 @@ class ServerMetrics {
   // RefusalName).
   void CountConnection(absl::string_view result);
   void SetConnections(int64_t open);
+  void SetReady(bool ready);  // the whole server
   void CountRefused(Refusal reason);
   void CountAccessLogLine(LogLine result);
   void CountSpans(SpanEnd result, int64_t spans);

@@ -13,7 +13,7 @@ FILE_TESTS = {
     "server/http/gzip.cc": ["http_endpoint_test"],
     "server/app/grpc_server.cc": ["app_test:GrpcServerTest.*"],
     "server/app/grpc_services.cc": ["app_test:GrpcServicesTest.*"],
-    "server/app/running_app.cc": ["drain_test:LongDrainTest.*"],
+    "server/app/running_app.cc": ["drain_test:LongDrainTest.*", "app_test:AppTest.*"],
 }
 MUTANTS = {
     "server/app/grpc_server.cc": [
@@ -27,6 +27,8 @@ MUTANTS = {
     "server/app/running_app.cc": [
         ("grpc_.goaway->Send(*grpc_.server);", ""),
         ("http_->EndConnections();", ""),
+        ("registry_.AnnounceDrain();\n  «UpdateHealth();»", ""),
+        ("metrics_.SetReady(ready);", ""),
     ],
     "server/app/grpc_services.cc": [
         ("names_.push_back(Proto::service_full_name());", ""),

@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -90,8 +91,10 @@ TEST(AppTest, AnswersWhileLoading) {
   EXPECT_THAT(status.error_message(), HasSubstr("'tiny' is loading"));
   Watch watch(server, "");
   EXPECT_EQ(watch.Next(), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(server.Metric("attendant_ready"), 0);
   server.load_gate().Open();
   EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
+  server.AwaitMetric("attendant_ready", 1);
   EXPECT_EQ(Check(server, "tiny"), HealthCheckResponse::SERVING);
   EXPECT_TRUE(CallHello(server.encoder()).ok());
 }
@@ -148,6 +151,7 @@ TEST(AppTest, DrainUnderLoadAnswersEverythingAdmitted) {
   EXPECT_EQ(watch.Next(), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(Check(server, "tiny"), HealthCheckResponse::NOT_SERVING);
   AwaitDraining(server);
+  EXPECT_EQ(server.Metric("attendant_ready"), 0);
   EXPECT_EQ(CallHello(server.encoder()).error_code(), grpc::StatusCode::UNAVAILABLE);
   server.run_gate().Open();
   for (std::future<grpc::Status>& answer : calls) EXPECT_TRUE(answer.get().ok());
@@ -230,6 +234,19 @@ TEST(AppTest, IsNotReadyOnceItsOnlyPolledModelIsLost) {
   AwaitHealth(server, "", HealthCheckResponse::NOT_SERVING);
   for (const char* path : {"/healthz", "/v2/health/live"}) {  // so that it is started anew
     EXPECT_EQ(HttpGet(server.http_port(), path).code, 503) << path;
+  }
+}
+
+// Its clients load the models. With polling a repository without a model is a fault.
+TEST(AppTest, WithoutAnyModelOnlyExplicitControlIsReady) {
+  for (const auto& [control, ready] : {std::pair(ModelControl::kExplicit, "attendant_ready 1\n"),
+                                       std::pair(ModelControl::kPoll, "attendant_ready 0\n")}) {
+    ServerFlags flags;
+    flags.listen = flags.http_listen = "127.0.0.1:0";
+    flags.model_control = control;
+    const absl::StatusOr<std::unique_ptr<App>> app = App::Start(flags, {});
+    ASSERT_TRUE(app.ok()) << app.status();
+    EXPECT_THAT((*app)->metrics().Scrape(), HasSubstr(ready));
   }
 }
 

@@ -45,6 +45,7 @@ TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
                          "attendant_stalled_workers gauge",
                          "attendant_lost_workers gauge",
                          "attendant_model_failed gauge",
+                         "attendant_ready gauge",
                          "attendant_reload_failed gauge",
                          "attendant_inflight_requests gauge",
                          "attendant_model_loaded_info gauge",

@@ -21,7 +21,7 @@ struct GrpcServer {
   std::unique_ptr<TlsFiles> tls_files;                          // null: without TLS
   std::unique_ptr<Goaway> goaway = std::make_unique<Goaway>();  // ends behind the server
   std::unique_ptr<grpc::Server> server;
-  std::unique_ptr<ConnectionAcceptor> acceptor;  // stops before the server does; null then
+  std::unique_ptr<ConnectionAcceptor> acceptor;  // ends before the server does
   int port = 0;
 };
 

@@ -369,7 +369,7 @@ void RunningApp::Drain() {
 }
 
 void RunningApp::SendClientsElsewhere() {
-  grpc_.acceptor.reset();
+  grpc_.acceptor->StopAccepting();
   grpc_.goaway->Send(*grpc_.server);
   CloseStreams();
 }

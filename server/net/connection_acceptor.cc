@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -21,6 +22,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
 
 namespace attendant {
 namespace {
@@ -74,21 +76,23 @@ struct ConnectionAcceptor::Impl {
 
   Impl(ListeningSocket listening, FileDescriptor wake_event, FileDescriptor reserve_descriptor,
        const Limits& connection_limits, ConnectionObserver& connection_observer, Serve take)
-      : socket(std::move(listening)),
+      : port(listening.port),
         wake(std::move(wake_event)),
         limits(connection_limits),
         observer(connection_observer),
+        socket(std::move(listening)),
         serve(std::move(take)),
         reserve(std::move(reserve_descriptor)),
         thread([this] { Loop(); }) {}
   ~Impl() {
-    const uint64_t one = 1;
-    while (write(wake.get(), &one, sizeof(one)) < 0 && errno == EINTR) {
-    }
+    ending = true;
+    Wake();
     thread.join();
   }
 
+  void Wake() const;
   void Loop();
+  void StopListening(std::vector<pollfd>& polled);
   int Wait(std::vector<pollfd>& polled) const;
   void AcceptFrom(int listener);
   void Take(FileDescriptor fd, const Address& address);
@@ -104,12 +108,15 @@ struct ConnectionAcceptor::Impl {
   static constexpr int kBurst = 64;            // connections accepted before others are looked at
   static constexpr int64_t kLooksPerMs = 200;  // of refusals: a tenth of the thread's time
 
-  const ListeningSocket socket;
-  const FileDescriptor wake;  // readable: stop
+  const int port;
+  const FileDescriptor wake;  // readable: stop, accepting at least
   const Limits limits;
   ConnectionObserver& observer;
+  std::atomic<bool> ending{false};
+  absl::Notification stopped_listening;
 
   // Only the thread uses these.
+  ListeningSocket socket;
   Serve serve;
   FileDescriptor reserve;  // invalid when there was none left
   absl::flat_hash_map<Address, Connections> open;
@@ -121,6 +128,12 @@ struct ConnectionAcceptor::Impl {
   std::thread thread;  // last: it uses all of the above
 };
 
+void ConnectionAcceptor::Impl::Wake() const {
+  const uint64_t one = 1;
+  while (write(wake.get(), &one, sizeof(one)) < 0 && errno == EINTR) {
+  }
+}
+
 void ConnectionAcceptor::Impl::Loop() {
   pthread_setname_np(pthread_self(), "accept");
   std::vector<pollfd> polled = {{wake.get(), POLLIN, 0}};
@@ -128,7 +141,8 @@ void ConnectionAcceptor::Impl::Loop() {
   while (true) {
     const int ready = Wait(polled);
     paused = false;
-    if (polled[0].revents != 0) return;
+    if (ending) return;
+    if (polled[0].revents != 0) StopListening(polled);
     if (!reserve.valid()) reserve = OpenReserve();
     if (Clock::now() >= forgot + std::chrono::milliseconds(kForgetMs)) Forget();
     for (size_t i = 1; ready > 0 && i < polled.size(); ++i) {
@@ -136,6 +150,17 @@ void ConnectionAcceptor::Impl::Loop() {
     }
     Report();
   }
+}
+
+// The thread itself closes what it polls.
+void ConnectionAcceptor::Impl::StopListening(std::vector<pollfd>& polled) {
+  uint64_t woken = 0;
+  while (read(wake.get(), &woken, sizeof(woken)) < 0 && errno == EINTR) {
+  }
+  polled.resize(1);
+  socket.fds.clear();
+  serve = nullptr;
+  stopped_listening.Notify();
 }
 
 // poll, of the wake event alone while accepting is paused.
@@ -227,7 +252,13 @@ void ConnectionAcceptor::Impl::Report() { observer.OnOpenChanged(num_open); }
 
 ConnectionAcceptor::ConnectionAcceptor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ConnectionAcceptor::~ConnectionAcceptor() = default;
-int ConnectionAcceptor::port() const { return impl_->socket.port; }
+int ConnectionAcceptor::port() const { return impl_->port; }
+
+void ConnectionAcceptor::StopAccepting() {
+  if (impl_->stopped_listening.HasBeenNotified()) return;
+  impl_->Wake();
+  impl_->stopped_listening.WaitForNotification();
+}
 
 absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> ConnectionAcceptor::Start(
     ListeningSocket socket, const Limits& limits, ConnectionObserver& observer, Serve serve) {

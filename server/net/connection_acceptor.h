@@ -45,10 +45,14 @@ class ConnectionAcceptor {
                                                                    const Limits& limits,
                                                                    ConnectionObserver& observer,
                                                                    Serve serve);
-  // Stops accepting. Open connections live on.
+  // Stops accepting, and counting. Open connections live on.
   ~ConnectionAcceptor();
   ConnectionAcceptor(const ConnectionAcceptor&) = delete;
   ConnectionAcceptor& operator=(const ConnectionAcceptor&) = delete;
+
+  // Closes the listening socket, and frees `serve`. The observer goes on hearing how many of the
+  // connections are open. A second call does nothing. Called by one thread.
+  void StopAccepting();
 
   int port() const;
 

@@ -26,6 +26,7 @@ MUTANTS = {
     ],
     "server/app/running_app.cc": [
         ("grpc_.goaway->Send(*grpc_.server);", ""),
+        ("grpc_.acceptor->StopAccepting();", "grpc_.acceptor.reset();"),
         ("http_->EndConnections();", ""),
         ("registry_.AnnounceDrain();\n  «UpdateHealth();»", ""),
         ("metrics_.SetReady(ready);", ""),
@@ -45,6 +46,8 @@ MUTANTS = {
         ("else {\n    «Forget();»\n  }", ""),
         ("if (now < looks_again) return false;", ""),
         ("++num_open;", ""),
+        ("serve = nullptr;\n  «stopped_listening.Notify();»", ""),
+        ("socket.fds.clear();", ""),
     ],
     "server/net/listening_socket.cc": [
         ("ntohl(v4.s_addr) >> 24 == 127", "true"),

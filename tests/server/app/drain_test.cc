@@ -116,6 +116,13 @@ TEST_F(LongDrainTest, AClientWithOneConnectionMovesToAnotherServer) {
   ExpectNothingLost();
 }
 
+TEST_F(LongDrainTest, TheConnectionsThatAreLeftAreCounted) {
+  first_.AwaitMetric("attendant_connections", 2);
+  StartDrain();
+  first_.AwaitMetric("attendant_connections", 1);  // of the long call
+  ExpectNothingLost();
+}
+
 TEST_F(LongDrainTest, AStreamWithoutRequestsEndsSoThatItsClientMoves) {
   grpc::ClientContext context;
   const auto stream = client_->EncodeStream(&context);

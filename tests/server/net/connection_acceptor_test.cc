@@ -146,6 +146,21 @@ TEST_F(ConnectionAcceptorTest, HandsOverAndSeesTheEnd) {
   EXPECT_TRUE(counter_.AwaitOpen(1));
 }
 
+TEST_F(ConnectionAcceptorTest, SeesTheEndOfConnectionsAlsoOnceItHasStopped) {
+  Start({.max_connections = 10});
+  const FileDescriptor one = Connect();
+  const FileDescriptor two = Connect();
+  EXPECT_TRUE(counter_.AwaitOpen(2));
+  acceptor_->StopAccepting();
+  const FileDescriptor late = NewSocket();
+  EXPECT_FALSE(ConnectTo(late.get(), acceptor_->port()));
+  CloseOneOnTheServer();
+  EXPECT_TRUE(counter_.AwaitOpen(1));
+  acceptor_->StopAccepting();
+  CloseOneOnTheServer();
+  EXPECT_TRUE(counter_.AwaitOpen(0));
+}
+
 TEST_F(ConnectionAcceptorTest, ClosesWhatIsAboveTheLimit) {
   Start({.max_connections = 2});
   const FileDescriptor one = Connect();

@@ -84,7 +84,9 @@ def test_server_of_compose(start_server, tmp_path):
     """Its flags are the server's, its memory is their sum, and it has time to drain."""
     service = compose()["services"]["attendant"]
     limit = int(service["mem_limit"].removesuffix("g")) << 30
-    needed = manifests.needed_bytes(service["command"], service["cpus"])
+    assert service["cpus"] == "${CPUS:-2}"
+    needed = manifests.needed_bytes(service["command"], 4)
+    assert manifests.needed_bytes(service["command"], 2) <= needed
     assert 0.9 * limit < needed <= limit, f"{needed >> 20} MiB of {limit >> 20} MiB"
     given = flags(service["command"])
     assert int(given["drain_timeout_s"]) < int(service["stop_grace_period"].removesuffix("s"))

@@ -29,6 +29,11 @@ namespace {
 // The inputs of which sums in 32 bits hold every product of u8 and s8, the latter above -128.
 constexpr int64_t kMaxInt8Inputs = ((int64_t{1} << 31) - 1) / (255 * 127);
 
+// Below VNNI oneDNN adds products of bytes in 16 bits, which saturate.
+bool OneDnnSumsExactly(const IsaLevel& level, DType dtype) {
+  return dtype != DType::kInt8 || level.isa >= CpuIsa::kAvx512Vnni;
+}
+
 // Not what oneDNN has on plain AVX2, "gemm:jit:f32": with some k a row's bits depend on the others.
 bool IsBatchInvariant(const Matmul& onednn) {
   return absl::StartsWith(onednn.implementation(), "brg");
@@ -44,7 +49,7 @@ absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const IsaLevel& level,
                      kMaxInt8Inputs, ": sums of more could pass 32 bits; use f32 or bf16"));
   }
   if (!TileMatmul::Covers(level.kernels, options)) return OneDnnMatmul::Create(options);
-  if (level.matmul == MatmulChoice::kOneDnn) {
+  if (level.matmul == MatmulChoice::kOneDnn && OneDnnSumsExactly(level, options.dtype)) {
     absl::StatusOr<std::unique_ptr<Matmul>> matmul = OneDnnMatmul::Create(options);
     const bool refused = !matmul.ok() && !absl::IsUnimplemented(matmul.status());
     if (refused || (matmul.ok() && IsBatchInvariant(**matmul))) return matmul;

@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/cpu/matmul/linear_executor.h"
 #include "kernels/cpu/simd/isa_level.h"
 #include "tests/kernels/cpu/simd/available_kernels.h"
@@ -130,8 +131,10 @@ TEST_F(PackedLinearTest, OffsetsAreTheSumsOfTheQuantizedColumns) {
 // With the largest operands a sum is 255 times that of its column, unless one of its parts passes
 // the bits that an instruction set has for it.
 TEST_F(PackedLinearTest, NoWeightsAreTooLargeForTheLargestOperands) {
-  for (const IsaLevel* level : AvailableLevels()) {
-    SCOPED_TRACE(level->kernels.isa);
+  std::vector<const IsaLevel*> levels = AvailableLevels(MatmulChoice::kTiles);
+  for (const IsaLevel* level : AvailableLevels(MatmulChoice::kOneDnn)) levels.push_back(level);
+  for (const IsaLevel* level : levels) {
+    SCOPED_TRACE(absl::StrCat(level->kernels.isa, " ", MatmulChoiceName(level->matmul)));
     const Matmul* matmul = CreateInt8(*level);
     Linear linear(5);
     for (int64_t j = 0; j < kOutputs; ++j) {  // neighbours that are the largest of their column

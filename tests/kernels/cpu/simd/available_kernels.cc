@@ -5,11 +5,11 @@
 
 namespace attendant::cpu {
 
-std::vector<const IsaLevel*> AvailableLevels() {
+std::vector<const IsaLevel*> AvailableLevels(MatmulChoice matmul) {
   std::vector<const IsaLevel*> levels;
   for (const CpuIsa isa :
        {CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Vnni, CpuIsa::kAvx512Bf16, CpuIsa::kAmx}) {
-    if (const auto level = FindIsaLevel(isa); level.ok()) levels.push_back(*level);
+    if (const auto level = FindIsaLevel(isa, matmul); level.ok()) levels.push_back(*level);
   }
   return levels;
 }

@@ -9,7 +9,7 @@
 namespace attendant::cpu {
 
 // Every instruction set that this machine has.
-std::vector<const IsaLevel*> AvailableLevels();
+std::vector<const IsaLevel*> AvailableLevels(MatmulChoice matmul = MatmulChoice::kAuto);
 
 // The kernels of every instruction set that this machine has.
 std::vector<const VectorKernels*> AvailableKernels();

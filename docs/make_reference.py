@@ -220,8 +220,9 @@ def limits_page(programs):
     return (f"# Limits\n\n{MADE}\nA request beyond a limit gets INVALID_ARGUMENT when it could never succeed, and "
             "RESOURCE_EXHAUSTED with a retry hint when it may\nsucceed later. The message names the field, the value and "
             "the limit. [Memory](#memory) adds them up.\n\n"
-            "One limit differs: gRPC itself refuses a message above `--max_request_bytes`, with RESOURCE_EXHAUSTED and "
-            "\"Received message\nlarger than max\". It never succeeds: do not send it again. HTTP answers 413.\n\n" +
+            "Two limits differ. A call that gives way to newer ones (`--max_waiting_call_bytes`) gets RESOURCE_EXHAUSTED without "
+            "a hint:\nsend it again later. And gRPC itself refuses a message above `--max_request_bytes`, with RESOURCE_EXHAUSTED and "
+            "\"Received\nmessage larger than max\". It never succeeds: do not send it again. HTTP answers 413.\n\n" +
             "\n\n".join(flags) +
             "\n\n## Fixed\n\n| limit of | value | beyond it |\n|---|---|---|\n" + "\n".join(rows) + "\n\n" +
             memory_section(help_markdown))

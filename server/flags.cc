@@ -143,7 +143,7 @@ void AddLimitFlags(ServerFlags& flags, FlagParser& parser) {
                    "get RESOURCE_EXHAUSTED; at least max_response_bytes");
   parser.AddNumber(
       "max_open_stream_bytes", &flags.memory.max_open_stream_bytes, "BYTES",
-      {kStreamBytes, kMaxBytes},
+      {kStreamBytes + kMaxHeadBytes, kMaxBytes},
       "Memory of all open streams and watches beside their requests, 32 KiB each; more "
       "get RESOURCE_EXHAUSTED");
   parser.AddNumber("max_connection_memory_percent", &flags.max_connection_memory_percent, "PERCENT",

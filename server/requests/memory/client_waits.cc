@@ -54,8 +54,8 @@ absl::Status ClientWaits::Wait::End() {
 
 absl::Status ClientWaits::GaveWay() const {
   return absl::ResourceExhaustedError(absl::StrCat(
-      "the call waited for its client, and newer calls needed its memory: ", "the limit is ",
-      options_.limit, " bytes (--max_waiting_call_bytes)"));
+      "the call waited for its client, and newer calls needed its memory: the limit is ",
+      options_.limit, " bytes (--max_waiting_call_bytes); try again later"));
 }
 
 void ClientWaits::Add(Wait& call) {

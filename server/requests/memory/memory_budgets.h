@@ -26,6 +26,8 @@ inline constexpr int64_t kSequenceBytes = 1 << 10;  // a sequence, in its reques
 inline constexpr int64_t kAnswerBytes = 1 << 10;    // an answer
 inline constexpr int64_t kStreamBytes = 32 << 10;   // an open stream, beside its requests
 inline constexpr int64_t kCallBytes = 20 << 10;     // a gRPC call that waits for its client
+// The most that a call's head adds: gRPC takes 8 KiB of fields, each of them 32 bytes and its own.
+inline constexpr int64_t kMaxHeadBytes = 72 << 10;
 
 // The memory of one connection's calls, a part of the budget of all calls. Thread-safe.
 class ConnectionBudgets : public std::enable_shared_from_this<ConnectionBudgets> {

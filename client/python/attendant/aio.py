@@ -122,12 +122,10 @@ class AsyncClient(Base):
             try:
                 with open_channel(self._closed):
                     call = method(request.message, timeout=attempts.remaining(), metadata=self._options.headers(request_id))
-                return parsed(request, await call, request_id)
-            except asyncio.CancelledError:
-                if not self._closed.is_set():
-                    raise
-                raise CancelledError("the client was closed", request_id=request_id) from None
+                return parsed(request, await _answer(call), request_id)
             except grpc.RpcError as rpc_error:
+                if self._closed.is_set() and rpc_error.code() is grpc.StatusCode.CANCELLED:
+                    raise CancelledError("the client was closed", request_id=request_id) from None
                 error = failure(rpc_error, request_id, request.part)
             delay = attempts.delay_after(error)
             if delay is None:
@@ -151,3 +149,17 @@ class AsyncClient(Base):
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
         return results
+
+
+async def _answer(call: Any) -> Any:
+    """The answer of a unary call. RpcError: the call failed. asyncio.CancelledError: who waits here was cancelled, and so is
+    the call. Awaited itself, a call raises that also when its channel is closed."""
+    try:
+        code = await call.code()
+    except asyncio.CancelledError:
+        call.cancel()
+        raise
+    if code is grpc.StatusCode.CANCELLED:
+        raise grpc.aio.AioRpcError(code, await call.initial_metadata(), await call.trailing_metadata(),
+                                   details=await call.details())
+    return await call

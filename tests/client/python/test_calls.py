@@ -73,6 +73,7 @@ def test_the_attempts_are_counted(fake, connect):
     (CODE.NOT_FOUND, attendant.NotFoundError, LookupError),
     (CODE.DEADLINE_EXCEEDED, attendant.DeadlineExceededError, TimeoutError),
     (CODE.UNIMPLEMENTED, attendant.UnimplementedError, NotImplementedError),
+    (CODE.CANCELLED, attendant.CancelledError, Exception),
     (CODE.INTERNAL, attendant.InternalError, Exception),
     (CODE.DATA_LOSS, attendant.AttendantError, Exception)])
 def test_other_errors_are_raised_at_once(fake, connect, code, error, builtin):

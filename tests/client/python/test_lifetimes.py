@@ -96,6 +96,21 @@ def test_a_cancelled_task_is_cancelled(fake):
     asyncio.run(run())
 
 
+def test_a_task_that_is_cancelled_with_its_client_is_cancelled(fake):
+    fake.script = [waits(threading.Event())]
+
+    async def run():
+        client = attendant.AsyncClient(fake.target, model="m")
+        call = asyncio.create_task(client.embed("abc"))
+        await asyncio.sleep(0.3)
+        await client.close()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    asyncio.run(run())
+
+
 def test_each_attempt_asks_for_the_key(fake):
     keys = iter(["old\n", "new"])
     fake.script = [fails(grpc.StatusCode.UNAVAILABLE)]

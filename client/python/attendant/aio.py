@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from threading import Event
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -79,12 +78,12 @@ class AsyncClient(Base):
     health = awaited(operations.health)
 
     async def run(self, job: Job[T]) -> T:
-        """The result of a job of attendant.operations."""
+        """The result of a job of attendant.operations. The first error of a request ends it, and cancels the others."""
         requests = iter(job.requests)
         head = list(itertools.islice(requests, 2))
         if len(head) < 2:
             return job.join([await self._call(request) for request in head])
-        return job.join(await self._call_all(head, requests))
+        return job.join(await self._call_all(itertools.chain(head, requests)))
 
     async def stream(self, jobs: Iterable[Job[T]] | AsyncIterable[Job[T]], *,
                      max_in_flight: int = 64) -> AsyncIterator[T]:
@@ -132,23 +131,23 @@ class AsyncClient(Base):
                 raise error
             await asyncio.sleep(delay)
 
-    async def _call_all(self, head: list[Request[Any]], rest: Iterator[Request[Any]]) -> list[Any]:
-        """The results in order. After an error no more requests are sent."""
-        calls: deque[asyncio.Task[Any]] = deque()
-        results: list[Any] = []
+    async def _call_all(self, requests: Iterator[Request[Any]]) -> list[Any]:
+        """The results in the order of the requests."""
+        numbered = enumerate(requests)
+        results: dict[int, Any] = {}
+
+        async def work() -> None:
+            for index, request in numbered:
+                results[index] = await self._call(request)
+
+        workers = [asyncio.create_task(work()) for _ in range(self._max_concurrency)]
         try:
-            for requests in (head, rest):
-                for request in requests:
-                    if len(calls) == self._max_concurrency:
-                        results.append(await calls.popleft())
-                    calls.append(asyncio.create_task(self._call(request)))
-            while calls:
-                results.append(await calls.popleft())
+            await asyncio.gather(*workers)
         finally:
-            for call in calls:
-                call.cancel()
-            await asyncio.gather(*calls, return_exceptions=True)
-        return results
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+        return [results[index] for index in range(len(results))]
 
 
 async def _answer(call: Any) -> Any:

@@ -3,19 +3,14 @@
 
 from __future__ import annotations
 
-import itertools
-import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from threading import Event
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
-
-import grpc
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from attendant import operations
-from attendant.base import DEFAULT_TARGET, Base, describe, failure, only_model, open_channel, parsed
+from attendant.base import DEFAULT_TARGET, Base, describe, only_model, open_channel
+from attendant.calls import Call, Calls
 from attendant.channel import ChannelOptions, Tls, connect
-from attendant.errors import AttendantError, CancelledError
 from attendant.job import Job, Request, Rpc, serialize
 from attendant.options import OptionFields, Options
 from attendant.retry import Attempts
@@ -86,12 +81,16 @@ class Client(Base):
     health = blocking(operations.health)
 
     def run(self, job: Job[T]) -> T:
-        """The result of a job of attendant.operations."""
-        requests = iter(job.requests)
-        head = list(itertools.islice(requests, 2))
-        if len(head) < 2:
-            return job.join([self._start(request).result() for request in head])
-        return job.join(self._call_all(head, requests))
+        """The result of a job of attendant.operations. The first error of a request ends it, and cancels the others."""
+        calls = Calls()
+        try:
+            for request in job.requests:
+                calls.wait(self._max_concurrency - 1)
+                calls.add(self._call(request))
+            calls.wait(0)
+        finally:
+            calls.cancel()
+        return job.join(calls.results)
 
     def stream(self, jobs: Iterable[Job[T]], *, max_in_flight: int = 64) -> Iterator[T]:
         """The results of jobs of one request each, on one gRPC stream, in the order of the jobs. A job that fails raises its
@@ -115,61 +114,13 @@ class Client(Base):
         if self._lacks_model(request):
             request.message.model = self._only_model[""] = only_model(self.models())
 
-    def _start(self, request: Request[T]) -> _Call[T]:
+    def _call(self, request: Request[Any]) -> Call:
         self._prepare(request)
         method: Any = self._channel.unary_unary(request.rpc.path, serialize, request.rpc.answer.FromString)
         request_id = self._options.id_of_call()
 
-        def attempt(timeout: float | None) -> Any:
+        def send(timeout: float | None) -> Any:
             with open_channel(self._closed):
                 return method.future(request.message, timeout=timeout, metadata=self._options.headers(request_id))
 
-        return _Call(request, request_id, self._attempts(), attempt)
-
-    def _call_all(self, head: list[Request[Any]], rest: Iterator[Request[Any]]) -> list[Any]:
-        """The results in order. After an error no more requests are sent, and those in work are cancelled."""
-        calls: deque[_Call[Any]] = deque()
-        results: list[Any] = []
-        try:
-            for request in itertools.chain(head, rest):
-                if len(calls) == self._max_concurrency:
-                    results.append(calls[0].result())
-                    calls.popleft()
-                calls.append(self._start(request))
-            results.extend(call.result() for call in calls)
-        finally:
-            for call in calls:
-                call.cancel()
-        return results
-
-
-class _Call(Generic[T]):
-    """A request in work, on no thread of this client's own: a forked process has none of those."""
-
-    def __init__(self, request: Request[T], request_id: str, attempts: Attempts,
-                 attempt: Callable[[float | None], Any]) -> None:
-        self._request = request
-        self._request_id = request_id
-        self._attempts = attempts
-        self._attempt = attempt
-        self._future = attempt(attempts.remaining())
-
-    def result(self) -> T:
-        """Waits for it, and tries again as often as its attempts let it."""
-        while True:
-            try:
-                return parsed(self._request, self._future.result(), self._request_id)
-            except grpc.FutureCancelledError:
-                error: AttendantError = CancelledError("the client was closed", request_id=self._request_id)
-            except grpc.RpcError as rpc_error:
-                error = failure(rpc_error, self._request_id, self._request.part)
-            finally:
-                self._future.cancel()  # where the wait was interrupted
-            delay = self._attempts.delay_after(error)
-            if delay is None:
-                raise error
-            time.sleep(delay)
-            self._future = self._attempt(self._attempts.remaining())
-
-    def cancel(self) -> None:
-        self._future.cancel()
+        return Call(request, request_id, self._attempts(), send)

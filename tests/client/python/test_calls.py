@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Retries, deadlines, errors, metadata and splitting, against a server that fails as it is told."""
 
-import asyncio
 import contextlib
 import pickle
 import re
@@ -20,34 +19,6 @@ from fake_server import embedding, fails
 from harness import settings
 
 CODE = grpc.StatusCode
-FAST = attendant.Retry(max_attempts=4, first_delay=0.001, max_delay=0.002)
-
-
-class Awaiting:
-    """An AsyncClient with the methods of a Client."""
-
-    def __init__(self, target, **options):
-        self.target, self.options = target, options
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def __getattr__(self, name):
-        def method(*arguments, **keywords):
-            async def call():
-                async with attendant.AsyncClient(self.target, **self.options) as client:
-                    return await getattr(client, name)(*arguments, **keywords)
-            return asyncio.run(call())
-        return method
-
-
-@pytest.fixture(params=[attendant.Client, Awaiting])
-def connect(request, fake):
-    """connect(**options): a client of either kind."""
-    return lambda **options: request.param(fake.target, **{"model": "m", "retry": FAST, **options})
 
 
 @pytest.mark.parametrize("code", [CODE.UNAVAILABLE, CODE.RESOURCE_EXHAUSTED])

@@ -2,6 +2,8 @@
 """Calls that are closed, cancelled, beside others or run twice, and what a client refuses to send."""
 
 import asyncio
+import os
+import signal
 import threading
 import time
 
@@ -34,23 +36,64 @@ def test_requests_of_one_call_are_bounded_not_those_of_the_client(fake):
     assert not barrier.broken and len(fake.requests) == 4
 
 
-def test_an_error_cancels_the_other_requests(fake):
+@pytest.mark.parametrize("failing", [0, 2, 6], ids=["first", "later", "last"])
+def test_the_first_error_ends_the_call_and_cancels_the_others(fake, connect, failing):
     released = threading.Event()
     arrived = threading.Barrier(4)
 
-    def fail_first(request, context):
+    def fail_one(request, context):
         arrived.wait(20)
-        if request.sequences.sequences[0].text == TEXTS[0]:
+        if request.sequences.sequences[0].text == TEXTS[failing]:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no")
         waits(released)(request, context)
 
-    fake.script = [fail_first] * 4
+    fake.script = [fail_one] * 4
     start = time.monotonic()
-    with attendant.Client(fake.target, model="m", timeout=30) as client:
-        with pytest.raises(attendant.InvalidArgumentError):
+    with connect(timeout=30) as client:
+        with pytest.raises(attendant.InvalidArgumentError, match="no"):
             client.embed(TEXTS, batch_size=2)
         assert released.wait(10), "the server does not see that they were cancelled"
     assert time.monotonic() - start < 15
+
+
+def test_an_error_ends_a_call_whose_other_request_is_to_be_sent_again(fake, connect):
+    arrived = threading.Barrier(2)
+
+    def step(request, context):
+        arrived.wait(20)
+        if request.sequences.sequences[0].text == TEXTS[0]:
+            fails(grpc.StatusCode.UNAVAILABLE, pushback_ms=20_000)(request, context)
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no")
+
+    fake.script = [step] * 2
+    start = time.monotonic()
+    with connect(timeout=30) as client, pytest.raises(attendant.InvalidArgumentError, match="no"):
+        client.embed(TEXTS, batch_size=4)
+    assert time.monotonic() - start < 15
+
+
+def test_answers_keep_the_order_of_their_inputs(fake, connect):
+    others = threading.Semaphore(0)
+
+    def last_comes_first(request, _):
+        if request.sequences.sequences[0].text == TEXTS[0]:
+            for _ in TEXTS[1:]:
+                assert others.acquire(timeout=20), "the first request keeps others from being sent"
+        others.release()
+
+    fake.script = [last_comes_first] * len(TEXTS)
+    with connect(max_concurrency=2) as client:
+        assert client.embed(TEXTS, batch_size=1).tolist() == [embedding(text) for text in TEXTS]
+
+
+def test_an_interrupt_ends_a_call(fake):
+    released = threading.Event()
+    fake.script = [waits(released)] * 2
+    with attendant.Client(fake.target, model="m") as client:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            client.embed(TEXTS, batch_size=4)
+        assert released.wait(10), "the server does not see that they were cancelled"
 
 
 def test_closing_a_client_cancels_its_calls(fake):

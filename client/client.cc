@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -60,14 +61,23 @@ absl::Status Dequantize(const Tensor& scales, Tensor& rows) {
   return absl::OkStatus();
 }
 
+struct CancelCall {
+  grpc::ClientContext& context;
+
+  void operator()() const { context.TryCancel(); }
+};
+
 struct AsyncEncode {
-  AsyncEncode(v1::EncodeRequest encode_request, EncodeDone encode_done)
-      : request(std::move(encode_request)), done(std::move(encode_done)) {}
+  AsyncEncode(v1::EncodeRequest encode_request, EncodeDone encode_done, std::stop_token stop)
+      : request(std::move(encode_request)),
+        done(std::move(encode_done)),
+        on_stop(std::move(stop), CancelCall{context}) {}
 
   grpc::ClientContext context;
   const v1::EncodeRequest request;
   grpc::ByteBuffer answer;
   EncodeDone done;
+  const std::stop_callback<CancelCall> on_stop;  // destroyed first: it uses the context
 
   absl::StatusOr<EncodeResult> Result(const grpc::Status& status) {
     if (!status.ok()) return ToAbslStatus(status);
@@ -161,10 +171,10 @@ absl::StatusOr<EncodeResult> Client::Encode(const EncodeRequest& request) {
   return answer;
 }
 
-void Client::EncodeAsync(const EncodeRequest& request, EncodeDone done) {
+void Client::EncodeAsync(const EncodeRequest& request, EncodeDone done, std::stop_token stop) {
   absl::StatusOr<v1::EncodeRequest> proto = ToProto(request);
   if (!proto.ok()) return done(proto.status());
-  auto* call = new AsyncEncode(*std::move(proto), std::move(done));
+  auto* call = new AsyncEncode(*std::move(proto), std::move(done), std::move(stop));
   SetTimeout(impl_->options.timeout, call->context);
   impl_->calls.Add(&call->context);
   impl_->encoder.UnaryCall(&call->context, "/attendant.v1.Encoder/Encode", {}, &call->request,

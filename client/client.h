@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,7 @@ class Client {
 
   // Embeds any number of texts; sends several requests for many. Returns [texts, dims]; kBinary and
   // kUbinary [texts, bytes]. kInt8 comes quantized and is scaled back here. INVALID_ARGUMENT: with
-  // chunk_tokens, which Encode takes. After an error, up to three of the requests may still run.
+  // chunk_tokens, which Encode takes. An error cancels the requests that run.
   absl::StatusOr<Tensor> Embed(const std::vector<std::string>& texts,
                                const EmbedOptions& options = {});
 
@@ -58,9 +59,11 @@ class Client {
   absl::StatusOr<EncodeResult> Encode(const EncodeRequest& request);
 
   // Sends one request and returns. `done` runs exactly once, on a gRPC thread or before EncodeAsync
-  // returns; it must not block and must not destroy the client. REQUIRES: request.model is set.
+  // returns; it must not block and must not destroy the client. A stop of `stop` cancels the call:
+  // `done` gets CANCELLED, unless the call has ended. REQUIRES: request.model is set.
   void EncodeAsync(const EncodeRequest& request,
-                   absl::AnyInvocable<void(absl::StatusOr<EncodeResult>)> done);
+                   absl::AnyInvocable<void(absl::StatusOr<EncodeResult>)> done,
+                   std::stop_token stop = {});
 
   // Attention over the tensors of the request.
   absl::StatusOr<AttendResult> Attend(const AttendRequest& request);

@@ -77,10 +77,13 @@ absl::Status OrderedEncoder::Flush() {
   call->request = std::exchange(next_, prototype_);
   next_bytes_ = 0;
   calls_.push_back(call);
-  client_.EncodeAsync(call->request, [call](absl::StatusOr<EncodeResult> result) {
-    call->result = std::move(result);
-    call->done.Notify();
-  });
+  client_.EncodeAsync(
+      call->request,
+      [call](absl::StatusOr<EncodeResult> result) {
+        call->result = std::move(result);
+        call->done.Notify();
+      },
+      stop_.get_token());
   return absl::OkStatus();
 }
 
@@ -88,10 +91,16 @@ absl::Status OrderedEncoder::TakeOldest() {
   const std::shared_ptr<Call> call = std::move(calls_.front());
   calls_.pop_front();
   call->done.WaitForNotification();
+  absl::Status status = PassOn(*call);
+  if (!status.ok()) stop_.request_stop();
+  return status;
+}
+
+absl::Status OrderedEncoder::PassOn(const Call& call) {
   const int64_t first = taken_;
-  taken_ += static_cast<int64_t>(call->request.sequences.size());
-  if (call->result.ok()) return sink_(call->request, *call->result);
-  const absl::Status& error = call->result.status();
+  taken_ += static_cast<int64_t>(call.request.sequences.size());
+  if (call.result.ok()) return sink_(call.request, *call.result);
+  const absl::Status& error = call.result.status();
   if (first == 0) return error;
   return absl::Status(error.code(), absl::StrCat(error.message(), " (in the request of inputs ",
                                                  first, " to ", taken_ - 1, ")"));

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <stop_token>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -28,9 +29,12 @@ class OrderedEncoder {
 
   // Every request is a copy of `prototype`, whose model is set. `client` must outlive the encoder.
   OrderedEncoder(Client& client, EncodeRequest prototype, const Limits& limits, Sink sink);
+  // Cancels the requests that run.
+  ~OrderedEncoder() { stop_.request_stop(); }
 
   // Waits while max_concurrency requests run. Returns the error of the oldest request that failed;
-  // its message names the sequences of the request.
+  // its message names the sequences of the request. After an error, the sink's too, the other
+  // requests are cancelled, and there is nothing more to add.
   absl::Status Add(Sequence sequence);
 
   // Sends the rest and waits for all results.
@@ -41,6 +45,7 @@ class OrderedEncoder {
 
   absl::Status Flush();
   absl::Status TakeOldest();
+  absl::Status PassOn(const Call& call);
 
   Client& client_;
   const EncodeRequest prototype_;
@@ -49,8 +54,9 @@ class OrderedEncoder {
   EncodeRequest next_;
   size_t next_bytes_ = 0;
   int64_t taken_ = 0;  // sequences handed to the sink
-  // Shared with the callback, which may outlive an encoder given up after an error.
+  // Shared with the callbacks, which may outlive the encoder: it waits for none that it cancels.
   std::deque<std::shared_ptr<Call>> calls_;
+  std::stop_source stop_;  // cancels the requests that run
 };
 
 // Appends the rows [n, columns] of an answer to those [all, columns] of the answers before it;

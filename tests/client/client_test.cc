@@ -156,32 +156,6 @@ TEST(ClientTest, GivesUpAtTheTimeout) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(client->Embed({"a"}).status()));
 }
 
-TEST(ClientTest, CancelsWhatRunsWhenDestroyed) {
-  FakeServer server;
-  server.Stall();
-  absl::StatusOr<EncodeResult> result = absl::UnknownError("never called");
-  auto client = Connect(server, absl::InfiniteDuration());
-  client->EncodeAsync({.model = "toy", .sequences = {"a"}},
-                      [&](absl::StatusOr<EncodeResult> answer) { result = std::move(answer); });
-  client.reset();
-  EXPECT_TRUE(absl::IsCancelled(result.status())) << result.status();
-}
-
-TEST(ClientTest, CancelsWhatCallbacksStartWhileItIsDestroyed) {
-  FakeServer server;
-  server.Stall();
-  auto client = Connect(server, absl::InfiniteDuration());
-  Client& used = *client;
-  const EncodeRequest request{.model = "toy", .sequences = {"a"}};
-  absl::Status second = absl::UnknownError("never called");
-  used.EncodeAsync(request, [&](const absl::StatusOr<EncodeResult>&) {
-    used.EncodeAsync(request,
-                     [&](const absl::StatusOr<EncodeResult>& answer) { second = answer.status(); });
-  });
-  client.reset();
-  EXPECT_TRUE(absl::IsCancelled(second)) << second;
-}
-
 // It would take up to ten seconds to stop.
 TEST(ClientTest, LeavesGrpcRunning) {
   {

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "attendant/v1/attention.grpc.pb.h"
 #include "attendant/v1/encoder.grpc.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
@@ -23,12 +24,7 @@
 namespace attendant::client {
 namespace {
 
-// Waits for the caller to give up.
-class StalledReactor : public grpc::ServerUnaryReactor {
- public:
-  void OnCancel() override { Finish(grpc::Status::CANCELLED); }
-  void OnDone() override { delete this; }
-};
+constexpr absl::Duration kWait = absl::Seconds(20);
 
 struct State {
   mutable absl::Mutex mutex;
@@ -50,6 +46,7 @@ struct State {
   std::vector<std::map<std::string, std::string>> encode_metadata;
   std::vector<inference::ModelInferRequest> infer_requests;
   std::set<std::string> peers;
+  size_t cancelled = 0;  // of the calls that stalled
 
   void Garble(google::protobuf::Message* answer) const {
     if (garble) answer->GetReflection()->MutableUnknownFields(answer)->AddVarint(0, 1);
@@ -63,6 +60,24 @@ struct State {
     }
     return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
   }
+};
+
+// Waits for the caller to give up.
+class StalledReactor : public grpc::ServerUnaryReactor {
+ public:
+  explicit StalledReactor(State& state) : state_(state) {}
+
+  void OnCancel() override {
+    {
+      absl::MutexLock lock(&state_.mutex);
+      ++state_.cancelled;
+    }
+    Finish(grpc::Status::CANCELLED);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  State& state_;
 };
 
 class FakeEncoder : public v1::Encoder::CallbackService {
@@ -80,7 +95,7 @@ class FakeEncoder : public v1::Encoder::CallbackService {
                        std::string(value.data(), value.size()));
     }
     state_.peers.insert(context->peer());
-    if (state_.stall) return new StalledReactor;
+    if (state_.stall) return new StalledReactor(state_);
     const grpc::Status status = state_.Outcome(true);
     v1::EncodeRequest answered = *request;
     if (state_.lose_a_sequence) answered.mutable_sequences()->mutable_sequences()->RemoveLast();
@@ -187,7 +202,7 @@ class FakeInference : public inference::GRPCInferenceService::CallbackService {
     absl::MutexLock lock(&state_.mutex);
     state_.infer_requests.push_back(*request);
     state_.peers.insert(context->peer());
-    if (state_.stall) return new StalledReactor;
+    if (state_.stall) return new StalledReactor(state_);
     response->add_outputs()->add_shape(request->inputs(0).shape(0));
     auto* reactor = context->DefaultReactor();
     reactor->Finish(state_.Outcome(true));
@@ -321,6 +336,18 @@ void FakeServer::WidenAnswers() {
 void FakeServer::CutTensors(size_t bytes) {
   absl::MutexLock lock(&impl_->state.mutex);
   impl_->state.cut_bytes = bytes;
+}
+
+bool FakeServer::AwaitEncodes(size_t count) const {
+  absl::MutexLock lock(&impl_->state.mutex);
+  const auto came = [&] { return impl_->state.encode_requests.size() >= count; };
+  return impl_->state.mutex.AwaitWithTimeout(absl::Condition(&came), kWait);
+}
+
+bool FakeServer::AwaitCancelled(size_t count) const {
+  absl::MutexLock lock(&impl_->state.mutex);
+  const auto were = [&] { return impl_->state.cancelled >= count; };
+  return impl_->state.mutex.AwaitWithTimeout(absl::Condition(&were), kWait);
 }
 
 std::vector<v1::EncodeRequest> FakeServer::encode_requests() const {

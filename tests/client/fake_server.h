@@ -50,6 +50,11 @@ class FakeServer {
   // Encode compresses its answers by gzip, for clients that take it.
   void Compress();
 
+  // Waits until so many calls of Encode have come since the start, or so many that stalled were
+  // cancelled or too late. False: they did not within 20 seconds.
+  bool AwaitEncodes(size_t count) const;
+  bool AwaitCancelled(size_t count) const;
+
   std::vector<v1::EncodeRequest> encode_requests() const;
   std::vector<inference::ModelInferRequest> infer_requests() const;
   // The metadata of each Encode; a name that was sent twice has its first value.

@@ -15,6 +15,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
+absl::Status IgnoreResults(const EncodeRequest&, const EncodeResult&) { return absl::OkStatus(); }
+
 class OrderedEncoderTest : public testing::Test {
  protected:
   OrderedEncoderTest() : client_(*Client::Connect({.target = server_.address()})) {}
@@ -66,6 +68,25 @@ TEST_F(OrderedEncoderTest, AnErrorOfTheSinkEndsTheWork) {
   ASSERT_TRUE(encoder.Add("a").ok());
   ASSERT_TRUE(encoder.Add("b").ok());
   EXPECT_EQ(encoder.Finish(), absl::AbortedError("enough"));
+}
+
+TEST_F(OrderedEncoderTest, AnErrorCancelsTheRequestsBehindIt) {
+  server_.Stall();
+  OrderedEncoder encoder = Encoder({.max_sequences = 1, .max_concurrency = 4}, IgnoreResults);
+  for (const char* text : {"\xff", "b", "c", "d"}) ASSERT_TRUE(encoder.Add(text).ok());
+  ASSERT_TRUE(server_.AwaitEncodes(2));  // the first is not sent, and the last waits for Finish
+  EXPECT_TRUE(absl::IsInvalidArgument(encoder.Finish()));
+  EXPECT_TRUE(server_.AwaitCancelled(2));
+}
+
+TEST_F(OrderedEncoderTest, ItsEndCancelsWhatRuns) {
+  server_.Stall();
+  {
+    OrderedEncoder encoder = Encoder({.max_sequences = 1}, IgnoreResults);
+    for (const char* text : {"a", "b", "c"}) ASSERT_TRUE(encoder.Add(text).ok());
+    ASSERT_TRUE(server_.AwaitEncodes(2));
+  }
+  EXPECT_TRUE(server_.AwaitCancelled(2));
 }
 
 }  // namespace

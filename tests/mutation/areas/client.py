@@ -54,6 +54,8 @@ MUTANTS = {
         ("all.shape[1] != rows.shape[1]", "false"),
         ("next_bytes_ + bytes > limits_.max_bytes", "next_bytes_ + bytes >= limits_.max_bytes"),
         ("if (first == 0) return error;", "return error;"),
+        ("if («!status.ok()») stop_", "status.ok()"),
+        ("«stop_.get_token()»", "std::stop_token()"),
         ('first, " to ", «taken_ - 1»', "taken_"),
         ("ids->token_ids.size() * sizeof(int32_t)", "ids->token_ids.size()"),
     ],

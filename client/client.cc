@@ -24,6 +24,7 @@
 #include "client/attention_wire.h"
 #include "client/channel.h"
 #include "client/ordered_encoder.h"
+#include "client/utf8.h"
 #include "client/wire.h"
 #include "grpc/health/v1/health.pb.h"
 #include "kernels/core/status_macros.h"
@@ -59,6 +60,13 @@ absl::Status Dequantize(const Tensor& scales, Tensor& rows) {
   const size_t columns = rows.values.size() / scales.values.size();
   for (size_t i = 0; i < rows.values.size(); ++i) rows.values[i] *= scales.values[i / columns];
   return absl::OkStatus();
+}
+
+absl::StatusOr<HealthCheckRequest> HealthRequest(absl::string_view service) {
+  ATTENDANT_RETURN_IF_ERROR(RequireUtf8("service", service));
+  HealthCheckRequest request;
+  request.set_service(std::string(service));
+  return request;
 }
 
 struct CancelCall {
@@ -231,8 +239,7 @@ absl::StatusOr<std::string> Client::OnlyModel() {
 }
 
 absl::StatusOr<ServingStatus> Client::Health(absl::string_view service, absl::Duration timeout) {
-  HealthCheckRequest request;
-  request.set_service(std::string(service));
+  ATTENDANT_ASSIGN_OR_RETURN(const HealthCheckRequest request, HealthRequest(service));
   ATTENDANT_ASSIGN_OR_RETURN(
       const HealthCheckResponse response,
       impl_->Call<HealthCheckResponse>("/grpc.health.v1.Health/Check", request,
@@ -242,9 +249,8 @@ absl::StatusOr<ServingStatus> Client::Health(absl::string_view service, absl::Du
 
 absl::Status Client::WatchHealth(absl::string_view service,
                                  const std::function<bool(ServingStatus)>& changed) {
+  ATTENDANT_ASSIGN_OR_RETURN(const HealthCheckRequest request, HealthRequest(service));
   grpc::ClientContext context;
-  HealthCheckRequest request;
-  request.set_service(std::string(service));
   const std::unique_ptr<grpc::ClientReader<grpc::ByteBuffer>> reader(
       grpc::internal::ClientReaderFactory<grpc::ByteBuffer>::Create(
           impl_->channel.get(),

@@ -237,6 +237,14 @@ TEST(ClientTest, UsesNoProxyForLoopback) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST(ClientTest, RefusesAServicesNameThatIsNotUtf8) {
+  const FakeServer server;
+  const auto client = Connect(server);
+  const absl::Status error = absl::InvalidArgumentError("service is not valid UTF-8 at byte 1");
+  EXPECT_EQ(client->Health("a\xff").status(), error);
+  EXPECT_EQ(client->WatchHealth("a\xff", [](ServingStatus) { return true; }), error);
+}
+
 TEST(ClientTest, RefusesTextThatIsNotUtf8) {
   const FakeServer server;
   const absl::Status status = Connect(server)->Embed({"fine", "a\xff"}).status();

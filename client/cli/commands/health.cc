@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "client/cli/command.h"
 #include "client/cli/format.h"
+#include "client/cli/input.h"
 
 namespace attendant::client {
 namespace {
@@ -41,6 +42,8 @@ class HealthCommand : public Command {
 
   int Run(std::span<const std::string> arguments, Io& io) override {
     if (!arguments.empty()) return UsageError("health takes no arguments: name a --service", io);
+    const absl::Status named = CheckFlagUtf8("service", service_);
+    if (!named.ok()) return UsageError(named.message(), io);
     absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common_.connect);
     if (!client.ok()) return UsageError(client.status().message(), io);
     if (watch_) return Watch(**client, io);

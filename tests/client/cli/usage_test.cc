@@ -46,6 +46,7 @@ TEST_F(UsageTest, FlagsThatAreNotUtf8) {
   ExpectMistake({"embed", "--model=toy", "--prompt_name=\xff", "text"},
                 "--prompt_name is not valid UTF-8 at byte 0");
   ExpectMistake({"attend", "--model=\xff"}, "--model is not valid UTF-8 at byte 0");
+  ExpectMistake({"health", "--service=\xff"}, "--service is not valid UTF-8 at byte 0");
 }
 
 TEST_F(UsageTest, AKindThatThereIsNot) {

@@ -142,7 +142,10 @@ absl::StatusOr<Tensor> Client::Embed(const std::vector<std::string>& texts,
     return absl::InvalidArgumentError(
         "chunk_tokens is for Encode: Embed has one row for each text");
   }
-  EncodeRequest prototype{.model = options.model, .pooled = options.pooled, .dtype = options.dtype};
+  EncodeRequest prototype{.model = options.model,
+                          .model_version = options.model_version,
+                          .pooled = options.pooled,
+                          .dtype = options.dtype};
   if (prototype.model.empty()) {
     ATTENDANT_ASSIGN_OR_RETURN(prototype.model, OnlyModel());
   }

@@ -262,6 +262,7 @@ absl::StatusOr<v1::EncodeRequest> ToProto(const EncodeRequest& request) {
   ATTENDANT_RETURN_IF_ERROR(RequireUtf8("model", request.model));
   ATTENDANT_RETURN_IF_ERROR(RequireUtf8("prompt_name", request.prompt_name.value_or("")));
   proto.set_model(request.model);
+  if (request.model_version != 0) proto.set_model_version(absl::StrCat(request.model_version));
   proto.set_truncation(ToProto(request.truncation));
   proto.set_pair_truncation(ToProto(request.pair_truncation));
   proto.set_priority(request.priority);

@@ -67,7 +67,8 @@ struct AttentionOptions {
 };
 
 struct EncodeRequest {
-  std::string model = {};  // empty: the only model of the server
+  std::string model = {};     // empty: the only model of the server
+  int64_t model_version = 0;  // of the model; 0: the highest that serves
   std::vector<Sequence> sequences = {};
   // Late chunking: embeddings of these spans, pooled from one pass, in place of one for the
   // sequence. [sequences], or empty: no sequence has any; an empty list: this one has none.
@@ -101,7 +102,8 @@ struct EncodeRequest {
 };
 
 struct EmbedOptions {
-  std::string model = {};  // empty: the only model of the server
+  std::string model = {};     // empty: the only model of the server
+  int64_t model_version = 0;  // of the model; 0: the highest that serves
   PooledOptions pooled = {};
   DType dtype = DType::kF32;  // on the wire
 };

@@ -129,6 +129,12 @@ TEST(ClientTest, TakesAnswersAboveTheLimitThatIsGrpcsDefault) {
   EXPECT_GT(result->last_hidden_state.values.size() * sizeof(float), size_t{4} << 20);
 }
 
+TEST(ClientTest, EmbedNamesAVersion) {
+  const FakeServer server;
+  EXPECT_TRUE(Connect(server)->Embed({"a"}, {.model_version = 2}).ok());
+  EXPECT_EQ(server.encode_requests().back().model_version(), "2");
+}
+
 TEST(ClientTest, GivesTheServersError) {
   FakeServer server;
   server.FailAll(absl::InvalidArgumentError("sequence 3 has 600 tokens, the limit is 512"));

@@ -204,6 +204,11 @@ TEST(WireTest, TokensHaveTheirOffsets) {
   EXPECT_TRUE(absl::IsInternal(FromProto(response).status())) << "of another length";
 }
 
+TEST(WireTest, NamesAVersionOfTheModel) {
+  EXPECT_EQ(ToProto(EncodeRequest{.model = "toy"})->model_version(), "");
+  EXPECT_EQ(ToProto(EncodeRequest{.model = "toy", .model_version = 12})->model_version(), "12");
+}
+
 TEST(WireTest, NamesAreUtf8) {
   EXPECT_EQ(ToProto(EncodeRequest{.model = "a\xff"}).status(),
             absl::InvalidArgumentError("model is not valid UTF-8 at byte 1"));

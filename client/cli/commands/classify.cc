@@ -26,7 +26,7 @@ class ClassifyCommand : public TextsCommand {
   absl::Status Ask(Client& client, EncodeRequest& prototype) override {
     prototype.scores = raw_ ? ScoreActivation::kNone : ScoreActivation::kModelDefault;
     // The server says what is wrong with a model without labels.
-    ATTENDANT_ASSIGN_OR_RETURN(const ModelInfo model, DescribeModel(client, prototype.model));
+    ATTENDANT_ASSIGN_OR_RETURN(const ModelInfo model, DescribeModel(client, prototype));
     labels_ = model.labels;
     return absl::OkStatus();
   }

@@ -10,8 +10,23 @@
 
 namespace attendant::client {
 
+void ModelFlags::AddTo(FlagParser& flags) {
+  flags.Add("model", &name, "NAME", "The model; not needed when the server has only one");
+  flags.AddNumber("model_version", &version, "N", {0},
+                  "The version of the model; 0 is the highest that serves");
+}
+
+absl::Status ModelFlags::Choose(Client& client, EncodeRequest& request) const {
+  ATTENDANT_RETURN_IF_ERROR(CheckFlagUtf8("model", name));
+  request.model_version = version;
+  request.model = name;
+  if (!name.empty()) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(request.model, client.OnlyModel());
+  return absl::OkStatus();
+}
+
 void RequestFlags::AddTo(FlagParser& flags) {
-  flags.Add("model", &model, "NAME", "The model; not needed when the server has only one");
+  model.AddTo(flags);
   flags.Add("file", &file, "FILE", "File with a text on each line; - is standard input");
   flags.AddChoice<Truncation>("truncation", &truncation,
                               {{"text", Truncation::kTextOnly},
@@ -28,13 +43,10 @@ void RequestFlags::AddTo(FlagParser& flags) {
 }
 
 absl::StatusOr<EncodeRequest> RequestFlags::Prototype(Client& client) const {
-  ATTENDANT_RETURN_IF_ERROR(CheckFlagUtf8("model", model));
   EncodeRequest prototype;
-  prototype.model = model;
+  ATTENDANT_RETURN_IF_ERROR(model.Choose(client, prototype));
   prototype.truncation = truncation;
   prototype.priority = priority;
-  if (!model.empty()) return prototype;
-  ATTENDANT_ASSIGN_OR_RETURN(prototype.model, client.OnlyModel());
   return prototype;
 }
 
@@ -51,11 +63,18 @@ absl::Status RequestFlags::SendTexts(Client& client, EncodeRequest prototype,
   return any ? absl::OkStatus() : absl::FailedPreconditionError("there are no texts");
 }
 
-absl::StatusOr<ModelInfo> DescribeModel(Client& client, const std::string& name) {
+bool IsModelOf(const EncodeRequest& request, const ModelInfo& described) {
+  return described.name == request.model &&
+         (request.model_version == 0 || described.version == request.model_version);
+}
+
+absl::StatusOr<ModelInfo> DescribeModel(Client& client, const EncodeRequest& request) {
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<ModelInfo> models, client.Models());
   ModelInfo described;
   for (const ModelInfo& info : models) {
-    if (info.name == name && !(info.labels.empty() && info.token_labels.empty())) described = info;
+    if (IsModelOf(request, info) && !(info.labels.empty() && info.token_labels.empty())) {
+      described = info;
+    }
   }
   return described;
 }

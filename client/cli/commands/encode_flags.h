@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,9 +16,19 @@
 
 namespace attendant::client {
 
+// The flags that choose the model of an encode request.
+struct ModelFlags {
+  std::string name;
+  int64_t version = 0;
+
+  void AddTo(FlagParser& flags);
+  // Names the model in a request: that of --model, or else the only one of the server.
+  absl::Status Choose(Client& client, EncodeRequest& request) const;
+};
+
 // The flags of commands that send encode requests.
 struct RequestFlags {
-  std::string model;
+  ModelFlags model;
   std::string file;
   Truncation truncation = Truncation::kTextOnly;
   int32_t priority = 0;
@@ -25,7 +36,7 @@ struct RequestFlags {
 
   void AddTo(FlagParser& flags);
 
-  // A request without sequences, for the model of --model or else the only model of the server.
+  // A request without sequences, for the model of ModelFlags.
   absl::StatusOr<EncodeRequest> Prototype(Client& client) const;
 
   // Sends the texts of ForEachText in requests like `prototype`. `take` is called with each answer,
@@ -35,9 +46,12 @@ struct RequestFlags {
                          OrderedEncoder::Sink take) const;
 };
 
-// The server's description of a model: of its versions, the last one that has labels. Empty where
-// none has.
-absl::StatusOr<ModelInfo> DescribeModel(Client& client, const std::string& name);
+// Whether the server describes the model that a request names, in the version that it names.
+bool IsModelOf(const EncodeRequest& request, const ModelInfo& described);
+
+// The server's description of the model of a request: of its versions, the last one that has
+// labels. Empty where none has.
+absl::StatusOr<ModelInfo> DescribeModel(Client& client, const EncodeRequest& request);
 
 // The flags that choose the prompt of texts.
 struct PromptFlags {

@@ -58,7 +58,7 @@ std::vector<std::string> TokenLabels(const SequenceInfo& info) {
 class HeatmapCommand : public Command {
  public:
   void AddFlags(FlagParser& flags) override {
-    flags.Add("model", &model_, "NAME", "The model; not needed when the server has only one");
+    model_.AddTo(flags);
     prompt_.AddTo(flags);
     flags.Add("layer", &layer_, "N", "The layer, from 0, or last");
     flags.Add("heads", &heads_, "LIST", "all, or numbers from 0: 0,3,5-7");
@@ -134,13 +134,11 @@ class HeatmapCommand : public Command {
 
   absl::StatusOr<EncodeRequest> MakeRequest(Client& client, std::span<const std::string> arguments,
                                             Io& io) const {
-    EncodeRequest request{.model = model_, .token_ids = true, .token_strings = true};
+    EncodeRequest request{.token_ids = true, .token_strings = true};
     ATTENDANT_ASSIGN_OR_RETURN(request.prompt_name, prompt_.Name());
     ATTENDANT_RETURN_IF_ERROR(AddSequence(arguments, io, request));
-    if (request.model.empty()) {
-      ATTENDANT_ASSIGN_OR_RETURN(request.model, client.OnlyModel());
-    }
-    ATTENDANT_ASSIGN_OR_RETURN(int32_t layer, FindLayer(client, request.model));
+    ATTENDANT_RETURN_IF_ERROR(model_.Choose(client, request));
+    ATTENDANT_ASSIGN_OR_RETURN(int32_t layer, FindLayer(client, request));
     ATTENDANT_ASSIGN_OR_RETURN(std::vector<int32_t> heads, ParseHeads(heads_));
     request.attention_weights = AttentionOptions{.layers = {layer}, .heads = std::move(heads)};
     return request;
@@ -163,14 +161,17 @@ class HeatmapCommand : public Command {
                                      : absl::OkStatus();
   }
 
-  absl::StatusOr<int32_t> FindLayer(Client& client, const std::string& model) const {
+  absl::StatusOr<int32_t> FindLayer(Client& client, const EncodeRequest& request) const {
     int32_t layer = 0;
     if (absl::SimpleAtoi(layer_, &layer)) return layer;
     ATTENDANT_ASSIGN_OR_RETURN(std::vector<ModelInfo> models, client.Models());
+    // Stays 0 where the server has to say what is wrong with the model.
     for (const ModelInfo& info : models) {
-      if (info.name == model && info.layers > 0) return static_cast<int32_t>(info.layers - 1);
+      if (IsModelOf(request, info) && info.layers > 0) {
+        layer = static_cast<int32_t>(info.layers - 1);
+      }
     }
-    return 0;  // the server says what is wrong with the model
+    return layer;
   }
 
   AttentionMaps MakeMaps(const EncodeRequest& request, EncodeResult& result) const {
@@ -262,8 +263,9 @@ class HeatmapCommand : public Command {
   }
 
   CommonFlags common_;
+  ModelFlags model_;
   PromptFlags prompt_;
-  std::string model_, layer_ = "last", heads_ = "all", out_, npy_, ids_, mask_;
+  std::string layer_ = "last", heads_ = "all", out_, npy_, ids_, mask_;
   bool average_ = false;
   double scale_ = 2;
   std::optional<TerminalColors> colors_;

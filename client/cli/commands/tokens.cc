@@ -48,7 +48,7 @@ class TokensCommand : public TextsCommand {
     } else {
       prototype.token_scores = TokenScoreOptions{.raw = raw_};
       // The server says what is wrong with a model without labels.
-      ATTENDANT_ASSIGN_OR_RETURN(const ModelInfo model, DescribeModel(client, prototype.model));
+      ATTENDANT_ASSIGN_OR_RETURN(const ModelInfo model, DescribeModel(client, prototype));
       labels_ = model.token_labels;
     }
     return absl::OkStatus();

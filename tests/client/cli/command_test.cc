@@ -202,6 +202,18 @@ TEST_F(CommandTest, EachCommandOfTextsTakesPrompts) {
   }
 }
 
+// Here too.
+TEST_F(CommandTest, EachCommandOfTextsTakesAVersion) {
+  for (const std::string command :
+       {"embed", "encode", "sparse", "words", "tokens", "classify", "heatmap"}) {
+    Run({command, "--model_version=3", "a"});
+    EXPECT_EQ(server_.encode_requests().back().model_version(), "3") << command;
+    Run({command, "a"});
+    EXPECT_EQ(server_.encode_requests().back().model_version(), "") << command;
+    EXPECT_EQ(Run({command, "--model_version=-1", "a"}), 2) << command;
+  }
+}
+
 TEST_F(CommandTest, EmbedsForPeople) {
   EXPECT_EQ(Run({"embed", "abc", "tab\there"}), 0);
   EXPECT_EQ(out_,

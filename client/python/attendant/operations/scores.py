@@ -60,14 +60,13 @@ class Classification:
 
 
 def _requests(inputs: Inputs, model: str | None, activation: str | None, truncation: str | None, batch_size: int,
-              pair_truncation: str | None, prompt_name: str | None) -> Iterator[Request[tuple[str, Array]]]:
-    """Their results are the model's name and [inputs, labels]."""
+              pair_truncation: str | None, prompt_name: str | None) -> Iterator[Request[Array]]:
+    """Their results are [inputs, labels]."""
     cut = number_of(pb.PairTruncation.DESCRIPTOR, "pair_truncation", pair_truncation)
     number = number_of(pb.ScoreActivation.DESCRIPTOR, "activation", activation)
     outputs = pb.OutputSelection(scores=pb.ScoreOutput(activation=number))
     request = message(model, outputs, truncation, pair_truncation=cut, prompt_name=prompt_name)
-    return requests_of(inputs, request, batch_size,
-                       lambda answer: (answer.model, rows("scores", answer.scores, answer)))
+    return requests_of(inputs, request, batch_size, lambda answer: rows("scores", answer.scores, answer))
 
 
 def rerank(query: str, passages: Iterable[str], *, model: str | None = None, top_k: int | None = None,
@@ -86,8 +85,8 @@ def rerank(query: str, passages: Iterable[str], *, model: str | None = None, top
     texts = list(passages)
     pairs = [(query, text) for text in texts]
 
-    def rank(parts: list[tuple[str, Array]]) -> list[Ranked]:
-        scores = join_rows([part for _, part in parts])
+    def rank(parts: list[Array]) -> list[Ranked]:
+        scores = join_rows(parts)
         if parts and scores.shape[1] != 1:
             raise InvalidArgumentError(f"the model is no reranker: it has {scores.shape[1]} labels, not 1")
         scores = scores.ravel()
@@ -109,22 +108,32 @@ def classify(inputs: Inputs, *, model: str | None = None, labels: Sequence[str] 
 
 
 def with_labels(labels: Sequence[str] | None, labels_of: Callable[[Model], tuple[str, ...]],
-                requests: Iterator[Request[tuple[str, P]]], make: Callable[[tuple[str, ...], list[P]], T]) -> Job[T]:
-    """The job of requests whose results are (model's name, scores). `make` gets the names of the labels, those given or
-    the model's, and the scores of each request."""
+                requests: Iterator[Request[P]], make: Callable[[tuple[str, ...], list[P]], T]) -> Job[T]:
+    """The job of requests whose results are scores. `make` gets the names of the labels, those given or the model's, and
+    the scores of each request."""
     if isinstance(labels, str):
         raise TypeError("labels is one text: give a list of them")
     if labels is not None:
         names = tuple(labels)
-        return Job(requests, lambda parts: make(names, [scores for _, scores in parts]))
+        return Job(requests, lambda parts: make(names, parts))
+    sent: list[pb.EncodeRequest] = []  # the last one; a client puts in which model it asks
+
+    def noted() -> Iterator[Request[P]]:
+        for request in requests:
+            sent[:] = [request.message]
+            yield request
 
     def join(results: list[Any]) -> T:
         known: list[Model] = results[0]
-        name = results[1][0] if len(results) > 1 else ""
-        found = [labels_of(model) for model in known if model.name == name and labels_of(model)]
-        return make(found[-1] if found else (), [scores for _, scores in results[1:]])
+        found = [labels_of(model) for model in known if sent and _is_model_of(sent[0], model) and labels_of(model)]
+        return make(found[-1] if found else (), results[1:])
 
-    return Job(itertools.chain(models().requests, requests), join)
+    return Job(itertools.chain(models().requests, noted()), join)
+
+
+def _is_model_of(request: pb.EncodeRequest, model: Model) -> bool:
+    """Whether it is the model that the request names, in the version that it names."""
+    return model.name == request.model and request.model_version in ("", str(model.version))
 
 
 def check_labels(labels: tuple[str, ...], scores: Array) -> None:

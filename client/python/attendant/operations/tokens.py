@@ -111,8 +111,7 @@ def classify_tokens(inputs: Inputs, *, model: str | None = None, labels: Sequenc
     labels: their names. None asks the server at the same time, which takes an API key of the group `read`.
     raw: logits, instead of their softmax over the labels."""
     outputs = pb.OutputSelection(token_scores=pb.TokenScoreOutput(raw=raw), token_strings=True)
-    requests = requests_of(inputs, message(model, outputs, truncation), batch_size,
-                           lambda answer: (answer.model, _token_scores(answer)))
+    requests = requests_of(inputs, message(model, outputs, truncation), batch_size, _token_scores)
     return with_labels(labels, lambda known: known.token_labels, requests, _labelled)
 
 

@@ -18,7 +18,8 @@ _HEADER_NAME = re.compile(r"[0-9a-z_.-]+")
 
 @dataclass(frozen=True)
 class Options:
-    """Where a text may be a function, it is called for each attempt of a call."""
+    """Where a text may be a function, it is called for each attempt of a call. Headers are sent without the white space
+    around them."""
 
     # The model of calls that name none. None: the only encoder of the server, asked for once.
     model: str | None = None
@@ -40,11 +41,13 @@ class Options:
     def __post_init__(self) -> None:
         if self.timeout is not None and not self.timeout > 0:  # not a number neither
             raise ValueError(f"timeout is {self.timeout}: it must be above 0 seconds, or None")
-        for name, value in self.metadata.items():
+        for name in self.metadata:
             if not _HEADER_NAME.fullmatch(name):
                 raise ValueError(f"metadata has {name!r}: a name has the characters a to z, 0 to 9, '_', '.' and '-'")
-            _header(f"metadata[{name!r}]", value)
-        _header("request_id", self.request_id or "")
+        headers = {name: _header(f"metadata[{name!r}]", value) for name, value in self.metadata.items()}
+        object.__setattr__(self, "metadata", headers)
+        if self.request_id is not None:
+            object.__setattr__(self, "request_id", _header("request_id", self.request_id))
 
     def id_of_call(self) -> str:
         return self.request_id or uuid.uuid4().hex

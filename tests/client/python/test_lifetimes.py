@@ -164,6 +164,15 @@ def test_each_attempt_asks_for_the_key(fake):
     assert len({metadata["x-request-id"] for metadata in fake.metadata}) == 1
 
 
+def test_headers_lose_the_white_space_around_them(fake):
+    with attendant.Client(fake.target, model="m", request_id="abc\n", metadata={"team": "x\n"}, traceparent=" t ") as client:
+        client.embed("abc")
+        client.with_options(request_id="\n").embed("abc")
+    first, second = fake.metadata
+    assert (first["x-request-id"], first["team"], first["traceparent"]) == ("abc", "x", "t")
+    assert len(second["x-request-id"]) == 32 and second["team"] == "x"
+
+
 @pytest.mark.parametrize("options, name", [
     ({"api_key": "a\nb"}, "api_key"), ({"api_key": "kéy"}, "api_key"), ({"traceparent": "\x00"}, "traceparent"),
     ({"request_id": "é"}, "request_id"), ({"metadata": {"Team": "x"}}, "metadata"),

@@ -25,7 +25,7 @@ class Retry:
     the server says, at most LONGEST_WAIT; otherwise for a random time, at most `first_delay`, then twice that, and so on up
     to `max_delay`. Seconds."""
 
-    max_attempts: int = 12  # with these delays they reach over 30 seconds, about as long as a model loads
+    max_attempts: int = 16  # with these delays they last 26 to 51 seconds: the usual timeout comes first
     first_delay: float = 0.1
     max_delay: float = 5.0
 

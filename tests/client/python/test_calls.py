@@ -311,6 +311,17 @@ def test_thousands_of_attempts():
     assert 2.5 <= min(delays[10:]) and max(delays) <= 5
 
 
+@pytest.mark.parametrize("chance", [0, 1])  # of each wait, between its least and its most
+def test_the_usual_attempts_fill_the_usual_timeout(monkeypatch, chance):
+    monkeypatch.setattr(attendant.retry.random, "uniform", lambda least, most: least + chance * (most - least))
+    now = [0.0]
+    options = attendant.Options()
+    attempts = attendant.retry.Attempts(options.retry, options.timeout, lambda: now[0])
+    while (delay := attempts.delay_after(attendant.UnavailableError(""))) is not None:
+        now[0] += delay
+    assert now[0] >= options.timeout - options.retry.max_delay
+
+
 @pytest.mark.parametrize("timeout", [1e12, float("inf")])
 def test_an_endless_timeout(connect, timeout):
     with connect(timeout=timeout) as client:

@@ -23,7 +23,7 @@ class Options:
 
     # The model of calls that name none. None: the only encoder of the server, asked for once.
     model: str | None = None
-    # Of the model. None: its highest version that serves.
+    # Of encoders. None: the highest that serves, as of modules for attend(), whose requests cannot name one.
     model_version: int | None = None
     # Seconds for a request with all its attempts, above 0; None: without end. The server sees it as a deadline.
     timeout: float | None = 30.0

@@ -60,7 +60,7 @@ def attend(query: Operand, key: Operand | None = None, value: Operand | None = N
     query: [batch, query_len, query_dim], or with heads [batch, heads, query_len, query_dim]. Or a list with an array for
       each sequence, [query_len, query_dim] or [query_len, heads, query_dim]; key and value likewise.
     kind: a name of attention_kinds(), whose `parameters` follow under their names: window=2, query_weight=array.
-    model: a module that the server has loaded, in place of `kind`.
+    model: a module that the server has loaded, in place of `kind`; of its versions, the highest that serves.
     mask: true where a query may attend, or numbers to add to the scores: [query_len, key_len], with batch and heads before
       them if these matter. key_padding_mask: [batch, key_len], false hides a key; PyTorch's is the opposite.
     weights: "none", "per_head" or "averaged": attention weights in the answer.

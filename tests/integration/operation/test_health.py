@@ -109,19 +109,20 @@ def test_an_idle_model_that_cannot_be_loaded_again_is_not_ready(start_server, he
     config = (folder / "config.json").read_text()
     with attendant.Client(server.grpc) as client, triton.InferenceServerClient(server.grpc) as kserve:
         wait_until("idleness", 30, lambda: client.models()["tiny"].state == pb.MODEL_STATE_IDLE)
+        assert kserve.is_model_ready("tiny.ids")
         (folder / "config.json").write_text("{")
         code, details = client.error(request("tiny", [ids([5, 6])], pooled=pb.PooledOutput()))
         assert code == grpc.StatusCode.UNAVAILABLE and "config.json" in details
         assert [next(watch).status for watch in watches] == [NOT_SERVING, NOT_SERVING]
         code, reason = server.get("/readyz")
         assert code == 503 and "config.json" in reason
-        assert (kserve.is_server_ready(), kserve.is_model_ready("tiny")) == (False, False)
+        assert (kserve.is_server_ready(), kserve.is_model_ready("tiny.ids")) == (False, False)
         assert client.models()["tiny"].state == pb.MODEL_STATE_FAILED
         wait_until("the metric", 30, lambda: metric(server, "attendant_model_failed") == 1)
         assert "attendant_model_loaded_info{" not in server.get("/metrics")[1]
         (folder / "config.json").write_text(config)
         assert [next(watch).status for watch in watches] == [SERVING, SERVING]
-        assert server.get("/readyz")[0] == 200 and kserve.is_model_ready("tiny")
+        assert server.get("/readyz")[0] == 200 and kserve.is_model_ready("tiny.ids")
         wait_until("the metric", 30, lambda: metric(server, "attendant_model_failed") == 0)
         client.encode(request("tiny", [ids([5, 6])], pooled=pb.PooledOutput()))
     for watch in watches:

@@ -78,8 +78,9 @@ function(attendant_library name)
   list(APPEND arg_SOURCES ${arg_ALONE})
   if(arg_SOURCES)
     add_library(${name} STATIC ${arg_SOURCES})
-    target_link_libraries(${name} PUBLIC attendant_build ${arg_PUBLIC}
-                          PRIVATE attendant_warnings ${arg_PRIVATE})
+    # The first of each is for the build alone: a library that is installed does not ask for it.
+    target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:attendant_build> ${arg_PUBLIC}
+                          PRIVATE $<BUILD_INTERFACE:attendant_warnings> ${arg_PRIVATE})
     attendant_precompiled(${name} "${arg_PCH}" core)
     attendant_unity(${name} ${arg_ALONE})
   else()

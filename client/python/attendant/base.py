@@ -31,6 +31,11 @@ class Base:
     _only_model: dict[str, str]  # {"": name} once it is known
     _closed: Event
 
+    @property
+    def options(self) -> Options:
+        """Those of its calls."""
+        return self._options
+
     def with_options(self, **options: Unpack[OptionFields]) -> Self:
         """A client on the same connection with other options: client.with_options(timeout=0.5).embed(texts)."""
         copy = object.__new__(type(self))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attendant.client import Client
+from attendant.operations.status import answering
 from attendant.tensors import Array
 
 
@@ -83,8 +84,8 @@ class SentenceEncoder:
 
     @functools.cached_property
     def _prompts(self) -> set[str]:
-        name = self._trial[0]
-        return {prompt for model in self._client.models() if model.name == name for prompt in model.prompt_names}
+        model = answering(self._client.models(), self._trial[0], str(self._client.options.model_version or ""))
+        return set(model.prompt_names) if model else set()
 
     def _prompt_of(self, prompt_name: str | None, prompt: str | None, *names: str) -> str | None:
         """The caller's prompt, otherwise the first of these names that the model has."""

@@ -24,6 +24,11 @@ def encoded(request):
     return pb.EncodeResponse(id=request.id, model=request.model, pooled=tensor, sequences=sequences)
 
 
+def model(name, version=1, state=pb.MODEL_STATE_READY, **fields):
+    """A line of ListModels."""
+    return pb.ModelInfo(name=name, version=version, state=state, **fields)
+
+
 class FakeServer:
     """`script` holds what the next Encode calls meet, in order: None is an answer, a function gets (request, context).
     Stream requests are answered by `on_stream(requests, context)`."""
@@ -33,8 +38,7 @@ class FakeServer:
         self.script = []
         self.requests = []
         self.metadata = []
-        self.models = ["m"]
-        self.unloaded = ""       # the name of one of them
+        self.models = [model("m")]
         self.on_stream = None
         self.streams = 0
         self.pool = futures.ThreadPoolExecutor(16)
@@ -67,9 +71,7 @@ class FakeServer:
 
     def _list_models(self, _, context):
         self.metadata.append(dict(context.invocation_metadata()))
-        def state(name):
-            return pb.MODEL_STATE_UNLOADED if name == self.unloaded else pb.MODEL_STATE_READY
-        return pb.ListModelsResponse(models=[pb.ModelInfo(name=name, version=1, state=state(name)) for name in self.models])
+        return pb.ListModelsResponse(models=self.models)
 
     def _stream(self, requests, context):
         self.streams += 1

@@ -15,7 +15,7 @@ import pytest
 import attendant
 import fake_server
 from attendant.v1 import encoder_pb2 as pb
-from fake_server import embedding, fails
+from fake_server import embedding, fails, model
 from harness import settings
 
 CODE = grpc.StatusCode
@@ -168,10 +168,10 @@ def test_the_only_model_is_asked_for_once(fake, connect):
     with connect(model=None) as client:
         client.embed("abc")
     assert fake.requests[0].model == "m"
-    fake.models = ["a", "b"]
+    fake.models = [model("a"), model("b")]
     with connect(model=None) as client, pytest.raises(ValueError, match="2 models, name one of them: a, b"):
         client.embed("abc")
-    fake.unloaded = "a"
+    fake.models[0].state = pb.MODEL_STATE_UNLOADED
     with connect(model=None) as client:
         client.embed("abc")
     assert fake.requests[-1].model == "b"

@@ -15,7 +15,7 @@ from attendant.errors import InternalError, InvalidArgumentError
 from attendant.inputs import Inputs
 from attendant.job import Job, Request
 from attendant.operations.requests import join_rows, message, requests_of, rows
-from attendant.operations.status import Model, models
+from attendant.operations.status import Model, answering, models
 from attendant.tensors import Array
 from attendant.v1 import encoder_pb2 as pb
 
@@ -124,16 +124,10 @@ def with_labels(labels: Sequence[str] | None, labels_of: Callable[[Model], tuple
             yield request
 
     def join(results: list[Any]) -> T:
-        known: list[Model] = results[0]
-        found = [labels_of(model) for model in known if sent and _is_model_of(sent[0], model) and labels_of(model)]
-        return make(found[-1] if found else (), results[1:])
+        model = answering(results[0], sent[0].model, sent[0].model_version) if sent else None
+        return make(labels_of(model) if model else (), results[1:])
 
     return Job(itertools.chain(models().requests, noted()), join)
-
-
-def _is_model_of(request: pb.EncodeRequest, model: Model) -> bool:
-    """Whether it is the model that the request names, in the version that it names."""
-    return model.name == request.model and request.model_version in ("", str(model.version))
 
 
 def check_labels(labels: tuple[str, ...], scores: Array) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,7 @@ class Model:
     default_prompt_name: str  # "": requests that name no prompt have none
 
 
+_SERVING = ("ready", "idle")
 _LISTS = ("labels", "tasks", "token_labels", "prompt_names")
 
 
@@ -57,6 +59,12 @@ def _model(info: pb.ModelInfo) -> Model:
 def models() -> Job[list[Model]]:
     """The server's models in every state."""
     return Job.of(Request(LIST_MODELS, pb.ListModelsRequest(), lambda answer: list(map(_model, answer.models))))
+
+
+def answering(known: Iterable[Model], name: str, version: str) -> Model | None:
+    """The version of a model that answers requests which name this one; "": the highest that serves, or else the highest."""
+    found = [model for model in known if model.name == name and version in ("", str(model.version))]
+    return max(found, key=lambda model: (model.state in _SERVING, model.version), default=None)
 
 
 def health(service: str = "") -> Job[bool]:

@@ -124,8 +124,8 @@ class Matmul {
 
 // The matmul that level.matmul chooses: register tiles (tile_matmul.h) or oneDNN (onednn_matmul.h).
 // The other where that one has none: where k does not fill the tiles' groups, or where oneDNN has
-// only slow kernels, or inexact ones, of int8 below VNNI. INTERNAL when oneDNN fails; UNIMPLEMENTED when neither has a fast one, and in
-// int8 for k above 66,311, whose sums could pass 32 bits.
+// only slow kernels, or inexact ones, of int8 below VNNI. INTERNAL when oneDNN fails; UNIMPLEMENTED
+// when neither has a fast one, and in int8 for k above 66,311, whose sums could pass 32 bits.
 // REQUIRES: the output is kSums, in int8 without a bias, or kBf16 in bf16, or HasOutput(level,
 // options).
 absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const IsaLevel& level,

@@ -126,7 +126,7 @@ MUTANTS = {
         ("place(from, turn, «2 * from + offset»)", "from + offset"),
     ],
     "kernels/cpu/matmul/matmul.cc": [
-        ("if («level.matmul == MatmulChoice::kOneDnn») {", "false"),
+        ("if («level.matmul == MatmulChoice::kOneDnn» && ", "false"),
     ],
     "kernels/cpu/matmul/onednn_matmul.cc": [
         ("RoundUp(options.k, kTileValues)", "options.k"),

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import grpc.aio
 
 from attendant import operations
-from attendant.base import DEFAULT_TARGET, Base, describe, failure, only_model, open_channel, parsed
+from attendant.base import DEFAULT_TARGET, Base, describe, failure, only_model, open_channel, parsed, serialized
 from attendant.channel import ChannelOptions, Tls, connect_async
 from attendant.errors import CancelledError
-from attendant.job import Job, Request, Rpc, serialize
+from attendant.job import Job, Request, Rpc
 from attendant.options import OptionFields, Options
 from attendant.retry import Attempts
 from attendant.stream_aio import run_stream
@@ -114,13 +114,14 @@ class AsyncClient(Base):
 
     async def _call(self, request: Request[T]) -> T:
         await self._prepare(request)
-        method: Any = self._channel.unary_unary(request.rpc.path, serialize, request.rpc.answer.FromString)
+        method: Any = self._channel.unary_unary(request.rpc.path, None, request.rpc.answer.FromString)
         request_id = self._options.id_of_call()
+        payload = serialized(request, request_id)
         attempts = self._attempts()
         while True:
             try:
                 with open_channel(self._closed):
-                    call = method(request.message, timeout=attempts.remaining(), metadata=self._options.headers(request_id))
+                    call = method(payload, timeout=attempts.remaining(), metadata=self._options.headers(request_id))
                 return parsed(request, await _answer(call), request_id)
             except grpc.RpcError as rpc_error:
                 if self._closed.is_set() and rpc_error.code() is grpc.StatusCode.CANCELLED:

@@ -11,7 +11,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attendant.errors import AttendantError, CancelledError, InvalidArgumentError, NotFoundError, from_rpc
-from attendant.job import Request
+from attendant.job import Request, serialize
 from attendant.operations.status import Model
 from attendant.options import OptionFields, Options
 from attendant.retry import Attempts
@@ -75,10 +75,22 @@ def failure(error: grpc.RpcError, request_id: str, part: str) -> AttendantError:
     return failed.of(part) if part else failed
 
 
+def serialized(request: Request[Any], request_id: str) -> bytes:
+    with _named(request, request_id):
+        return serialize(request.message)
+
+
 def parsed(request: Request[T], answer: Any, request_id: str) -> T:
-    """The result of a request. An error about its answer has the request's id and part."""
-    try:
+    """The result of a request."""
+    with _named(request, request_id):
         return request.parse(answer)
+
+
+@contextlib.contextmanager
+def _named(request: Request[Any], request_id: str) -> Iterator[None]:
+    """An error that this client finds has the request's id and part."""
+    try:
+        yield
     except AttendantError as error:
         error.request_id = request_id
         raise error.of(request.part) if request.part else error

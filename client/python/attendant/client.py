@@ -8,10 +8,10 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from attendant import operations
-from attendant.base import DEFAULT_TARGET, Base, describe, only_model, open_channel
+from attendant.base import DEFAULT_TARGET, Base, describe, only_model, open_channel, serialized
 from attendant.calls import Call, Calls
 from attendant.channel import ChannelOptions, Tls, connect
-from attendant.job import Job, Request, Rpc, serialize
+from attendant.job import Job, Request, Rpc
 from attendant.options import OptionFields, Options
 from attendant.retry import Attempts
 from attendant.stream import run_stream
@@ -116,11 +116,12 @@ class Client(Base):
 
     def _call(self, request: Request[Any]) -> Call:
         self._prepare(request)
-        method: Any = self._channel.unary_unary(request.rpc.path, serialize, request.rpc.answer.FromString)
+        method: Any = self._channel.unary_unary(request.rpc.path, None, request.rpc.answer.FromString)
         request_id = self._options.id_of_call()
+        payload = serialized(request, request_id)
 
         def send(timeout: float | None) -> Any:
             with open_channel(self._closed):
-                return method.future(request.message, timeout=timeout, metadata=self._options.headers(request_id))
+                return method.future(payload, timeout=timeout, metadata=self._options.headers(request_id))
 
         return Call(request, request_id, self._attempts(), send)

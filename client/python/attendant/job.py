@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
+from google.protobuf.message import EncodeError
+
+from attendant.errors import InvalidArgumentError
 from attendant.v1 import attention_pb2, encoder_pb2
 
 T = TypeVar("T")
@@ -33,7 +36,11 @@ LIST_ATTENTION = Rpc("/attendant.v1.Attention/ListAttention", attention_pb2.List
 
 
 def serialize(message: Any) -> bytes:
-    return cast(bytes, message.SerializeToString())
+    """Not by gRPC, which raises an error of its own then, or sends an empty message. InvalidArgumentError: protobuf cannot."""
+    try:
+        return cast(bytes, message.SerializeToString())
+    except EncodeError as error:
+        raise InvalidArgumentError(f"the request cannot be serialized: {error}") from error
 
 
 @dataclass(frozen=True)

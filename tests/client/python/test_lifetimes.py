@@ -9,9 +9,12 @@ import time
 
 import grpc
 import pytest
+from google.protobuf.message import EncodeError
 
 import attendant
 from attendant import operations
+from attendant.job import ENCODE, LIST_MODELS, Job, Request
+from attendant.v1 import encoder_pb2 as pb
 from fake_server import embedding, fails
 
 TEXTS = [f"text {i}" for i in range(8)]
@@ -182,6 +185,22 @@ def test_headers_that_cannot_be_sent_are_named(fake, options, name):
         attendant.Client(fake.target, model="m", **options).embed("abc")
     assert not isinstance(caught.value, attendant.AttendantError)
     assert not fake.requests
+
+
+class Unserializable:
+    """A message that protobuf cannot write, as one that is too large."""
+
+    def SerializeToString(self):  # pylint: disable=invalid-name  # protobuf's name
+        raise EncodeError("too large")
+
+
+def test_a_request_that_cannot_be_serialized(fake, connect):
+    sent = Request(ENCODE, pb.EncodeRequest(model="m"), lambda answer: answer)
+    unsent = Request(LIST_MODELS, Unserializable(), lambda answer: answer, "inputs 1 to 2")
+    with connect(request_id="abc") as client:
+        with pytest.raises(attendant.InvalidArgumentError, match=r"serialized: too large \(of inputs 1 to 2\)$") as caught:
+            client.run(Job([sent, unsent], list))
+    assert caught.value.request_id == "abc"
 
 
 def test_a_job_is_for_one_run(fake):

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator
-from threading import Event
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import grpc.aio
@@ -46,7 +46,7 @@ class AsyncClient(Base):
             raise ValueError(f"max_concurrency is {max_concurrency}: it must be at least 1")
         self._options = Options(**options)
         self._only_model = {}
-        self._closed = Event()
+        self._closed = asyncio.Event()
         self._channel = connect_async(target, tls, channel_options)
         self._max_concurrency = max_concurrency
 
@@ -105,8 +105,8 @@ class AsyncClient(Base):
                 method: Any = self._channel.stream_stream(rpc.stream, None, rpc.stream_answer.FromString)
                 return method(payloads, metadata=self._options.headers(request_id))
 
-        return run_stream(jobs, self._prepare, start, lambda: Attempts(self._options.retry, None), request_id,
-                          max_in_flight, ordered)
+        return run_stream(jobs, self._prepare, start, self._pause, lambda: Attempts(self._options.retry, None),
+                          request_id, max_in_flight, ordered)
 
     async def _prepare(self, request: Request[Any]) -> None:
         if self._lacks_model(request):
@@ -130,7 +130,12 @@ class AsyncClient(Base):
             delay = attempts.delay_after(error)
             if delay is None:
                 raise error
-            await asyncio.sleep(delay)
+            await self._pause(delay)
+
+    async def _pause(self, seconds: float) -> None:
+        """Ends early when the client is closed."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._closed.wait(), seconds)
 
     async def _call_all(self, requests: Iterator[Request[Any]]) -> list[Any]:
         """The results in the order of the requests."""

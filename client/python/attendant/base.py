@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import inspect
@@ -29,7 +30,7 @@ class Base:
     _options: Options
     # Shared by the copies of with_options().
     _only_model: dict[str, str]  # {"": name} once it is known
-    _closed: Event
+    _closed: Event | asyncio.Event
 
     @property
     def options(self) -> Options:
@@ -60,7 +61,7 @@ class Base:
 
 
 @contextlib.contextmanager
-def open_channel(closed: Event) -> Iterator[None]:
+def open_channel(closed: Event | asyncio.Event) -> Iterator[None]:
     """CancelledError where the channel is closed, before or meanwhile: gRPC's errors of that are of several kinds."""
     if closed.is_set():
         raise CancelledError("the client is closed")

@@ -8,6 +8,7 @@ import queue
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 import grpc
@@ -33,7 +34,8 @@ class Calls:
     """Requests in work at the same time, on no threads of this client's own: a forked process has none of those. Not
     thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, closed: Event) -> None:
+        self._closed = closed  # of the client
         self.results: list[Any] = []  # in the order of the requests; None where there is none yet
         self._running: dict[int, Call] = {}  # by their places in `results`
         self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()  # attempts, as threads of gRPC say
@@ -53,6 +55,10 @@ class Calls:
                 self._send(index, self._running[index])
             pause = max(0.0, self._delayed[0][0] - time.monotonic()) if self._delayed else None
             full = len(self._running) > most
+            if full and len(self._delayed) == len(self._running):  # close() finds none at gRPC to end
+                if self._closed.wait(pause):
+                    raise _closed(self._running[self._delayed[0][1]])
+                continue
             try:
                 self._take(self._ended.get(full, pause))
             except queue.Empty:
@@ -75,10 +81,14 @@ class Calls:
             del self._running[index]
             return
         except grpc.FutureCancelledError:
-            error: AttendantError = CancelledError("the client was closed", request_id=call.request_id)
+            error: AttendantError = _closed(call)
         except grpc.RpcError as rpc_error:
             error = failure(rpc_error, call.request_id, call.request.part)
         delay = call.attempts.delay_after(error)
         if delay is None:
             raise error
         heapq.heappush(self._delayed, (time.monotonic() + delay, index))
+
+
+def _closed(call: Call) -> CancelledError:
+    return CancelledError("the client was closed", request_id=call.request_id)

@@ -82,7 +82,7 @@ class Client(Base):
 
     def run(self, job: Job[T]) -> T:
         """The result of a job of attendant.operations. The first error of a request ends it, and cancels the others."""
-        calls = Calls()
+        calls = Calls(self._closed)
         try:
             for request in job.requests:
                 calls.wait(self._max_concurrency - 1)
@@ -107,8 +107,8 @@ class Client(Base):
                 method: Any = self._channel.stream_stream(rpc.stream, None, rpc.stream_answer.FromString)
                 return method(payloads, metadata=self._options.headers(request_id))
 
-        return run_stream(jobs, self._prepare, start, lambda: Attempts(self._options.retry, None), request_id,
-                          max_in_flight, ordered)
+        return run_stream(jobs, self._prepare, start, self._closed.wait, lambda: Attempts(self._options.retry, None),
+                          request_id, max_in_flight, ordered)
 
     def _prepare(self, request: Request[Any]) -> None:
         if self._lacks_model(request):

@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -123,8 +122,10 @@ class _Feed(Generic[T]):
 
 
 def run_stream(jobs: Iterable[Job[T]], prepare: Callable[[Request[Any]], None], start: Open,
-               attempts: Callable[[], Attempts], request_id: str, room: int, ordered: bool) -> Iterator[Outcome[T]]:
-    """The outcomes of the jobs. A stream that breaks is opened again, and what was not answered is sent again."""
+               pause: Callable[[float], object], attempts: Callable[[], Attempts], request_id: str, room: int,
+               ordered: bool) -> Iterator[Outcome[T]]:
+    """The outcomes of the jobs. A stream that breaks is opened again after a pause of some seconds, and what was not
+    answered is sent again."""
     if room < 1:
         raise ValueError(f"max_in_flight is {room}: it must be at least 1")
     iterator = iter(jobs)
@@ -136,13 +137,13 @@ def run_stream(jobs: Iterable[Job[T]], prepare: Callable[[Request[Any]], None], 
     order = Order[T](ordered)
     feed = _Feed(itertools.chain([first], iterator), prepare, request.rpc, Window[T](attempts, request_id), room)
     try:
-        yield from _outcomes(feed, start, attempts, order, request_id)
+        yield from _outcomes(feed, start, pause, attempts, order, request_id)
     finally:
         feed.stop()
 
 
-def _outcomes(feed: _Feed[T], start: Open, attempts: Callable[[], Attempts], order: Order[T],
-              request_id: str) -> Iterator[Outcome[T]]:
+def _outcomes(feed: _Feed[T], start: Open, pause: Callable[[float], object], attempts: Callable[[], Attempts],
+              order: Order[T], request_id: str) -> Iterator[Outcome[T]]:
     breaks = attempts()
     while True:
         answers = feed.connect(start)
@@ -165,4 +166,4 @@ def _outcomes(feed: _Feed[T], start: Open, attempts: Callable[[], Attempts], ord
         delay = breaks.delay_after(error)
         if delay is None:
             raise error
-        time.sleep(delay)
+        pause(delay)

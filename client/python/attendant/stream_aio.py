@@ -137,13 +137,15 @@ class _Feed(Generic[T]):
 
 
 async def run_stream(jobs: Iterable[Job[T]] | AsyncIterable[Job[T]],
-                     prepare: Callable[[Request[Any]], Awaitable[None]], start: Open, attempts: Callable[[], Attempts],
-                     request_id: str, room: int, ordered: bool) -> AsyncGenerator[Outcome[T], None]:
-    """The outcomes of the jobs. A stream that breaks is opened again, and what was not answered is sent again."""
+                     prepare: Callable[[Request[Any]], Awaitable[None]], start: Open,
+                     pause: Callable[[float], Awaitable[object]], attempts: Callable[[], Attempts], request_id: str,
+                     room: int, ordered: bool) -> AsyncGenerator[Outcome[T], None]:
+    """The outcomes of the jobs. A stream that breaks is opened again after a pause of some seconds, and what was not
+    answered is sent again."""
     if room < 1:
         raise ValueError(f"max_in_flight is {room}: it must be at least 1")
     feed = _Feed(jobs, prepare, Window[T](attempts, request_id), room, request_id)
-    outcomes = _outcomes(feed, start, attempts, Order[T](ordered), request_id)
+    outcomes = _outcomes(feed, start, pause, attempts, Order[T](ordered), request_id)
     try:
         await feed.started.wait()
         async for outcome in outcomes:
@@ -153,7 +155,8 @@ async def run_stream(jobs: Iterable[Job[T]] | AsyncIterable[Job[T]],
         await feed.stop()
 
 
-async def _outcomes(feed: _Feed[T], start: Open, attempts: Callable[[], Attempts], order: Order[T],
+async def _outcomes(feed: _Feed[T], start: Open, pause: Callable[[float], Awaitable[object]],
+                    attempts: Callable[[], Attempts], order: Order[T],
                     request_id: str) -> AsyncGenerator[Outcome[T], None]:
     breaks = attempts()
     while not feed.done():
@@ -183,4 +186,4 @@ async def _outcomes(feed: _Feed[T], start: Open, attempts: Callable[[], Attempts
         delay = breaks.delay_after(error)
         if delay is None:
             raise error
-        await asyncio.sleep(delay)
+        await pause(delay)

@@ -128,6 +128,49 @@ def test_closing_an_async_client_cancels_its_calls(fake):
     asyncio.run(run())
 
 
+WAITS = {
+    "call": lambda client: client.embed("abc"),
+    "call of two": lambda client: client.embed(TEXTS, batch_size=4),
+    "stream": lambda client: client.stream([operations.embed("abc")])}
+
+
+@pytest.fixture
+def refusing(fake):
+    """A server that asks for the next attempt in 20 seconds."""
+    fake.on_stream = fails(grpc.StatusCode.UNAVAILABLE, pushback_ms=20_000)
+    fake.script = [fake.on_stream] * 2
+    return fake
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_closing_a_client_ends_its_waits(refusing, wait):
+    client = attendant.Client(refusing.target, model="m")
+    start = time.monotonic()
+    threading.Timer(0.3, client.close).start()
+    with pytest.raises(attendant.CancelledError, match="closed"):
+        list(wait(client))
+    assert time.monotonic() - start < 15
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_closing_an_async_client_ends_its_waits(refusing, wait):
+    async def rows(client):
+        waiting = wait(client)
+        return [row async for row in waiting] if hasattr(waiting, "__aiter__") else await waiting
+
+    async def run():
+        client = attendant.AsyncClient(refusing.target, model="m")
+        call = asyncio.create_task(rows(client))
+        await asyncio.sleep(0.3)
+        await client.close()
+        with pytest.raises(attendant.CancelledError, match="closed"):
+            await call
+
+    start = time.monotonic()
+    asyncio.run(run())
+    assert time.monotonic() - start < 15
+
+
 def test_a_cancelled_task_is_cancelled(fake):
     fake.script = [waits(threading.Event())]
 

@@ -89,6 +89,22 @@ def test_answers_keep_the_order_of_their_inputs(fake, connect):
         assert client.embed(TEXTS, batch_size=1).tolist() == [embedding(text) for text in TEXTS]
 
 
+def test_a_request_is_sent_again_while_the_first_is_in_work(fake, connect):
+    again = threading.Event()
+
+    def step(request, context):
+        if request.sequences.sequences[0].text == TEXTS[0]:
+            assert again.wait(20), "the second request is not sent again"
+        else:
+            fake.script = [lambda *_: again.set()]
+            fails(grpc.StatusCode.UNAVAILABLE)(request, context)
+
+    fake.script = [step] * 2
+    with connect(timeout=30) as client:
+        assert client.embed(TEXTS, batch_size=4).tolist() == [embedding(text) for text in TEXTS]
+    assert again.is_set() and len(fake.requests) == 3
+
+
 def test_an_interrupt_ends_a_call(fake):
     released = threading.Event()
     fake.script = [waits(released)] * 2
@@ -185,15 +201,20 @@ def test_a_cancelled_task_is_cancelled(fake):
     asyncio.run(run())
 
 
-def test_a_task_that_is_cancelled_with_its_client_is_cancelled(fake):
+@pytest.mark.parametrize("close_first", [True, False])
+def test_a_task_that_is_cancelled_with_its_client_is_cancelled(fake, close_first):
     fake.script = [waits(threading.Event())]
 
     async def run():
         client = attendant.AsyncClient(fake.target, model="m")
         call = asyncio.create_task(client.embed("abc"))
         await asyncio.sleep(0.3)
-        await client.close()
-        call.cancel()
+        if close_first:
+            await client.close()
+            call.cancel()
+        else:
+            call.cancel()
+            await client.close()
         with pytest.raises(asyncio.CancelledError):
             await call
 

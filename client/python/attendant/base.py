@@ -30,7 +30,6 @@ class Base:
     _options: Options
     # Shared by the copies of with_options().
     _only_model: dict[str, str]  # {"": name} once it is known
-    _closed: Event | asyncio.Event
 
     @property
     def options(self) -> Options:

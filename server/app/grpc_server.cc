@@ -131,7 +131,6 @@ absl::StatusOr<GrpcServer> StartGrpcServer(const ServerFlags& flags,
       started.acceptor,
       ConnectionAcceptor::Start(std::move(socket), AcceptorLimits(flags.connections, flags.http),
                                 observer, HandOverTo(std::move(grpc))));
-  started.port = started.acceptor->port();
   return started;
 }
 

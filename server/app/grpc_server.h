@@ -22,7 +22,6 @@ struct GrpcServer {
   std::unique_ptr<Goaway> goaway = std::make_unique<Goaway>();  // ends behind the server
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<ConnectionAcceptor> acceptor;  // ends before the server does
-  int port = 0;
 };
 
 // Serves `services`, and `others` for all other methods, on flags.listen, with TLS when the flags

@@ -49,7 +49,7 @@ class RunningApp final : public App {
 
   absl::Status Run() override;
   void RequestStop() override;
-  int grpc_port() const override { return grpc_.port; }
+  int grpc_port() const override { return grpc_.acceptor->port(); }
   int http_port() const override { return http_->port(); }
   const ServerMetrics& metrics() const override { return metrics_; }
 

@@ -98,7 +98,7 @@ v1::Sequence& AddIds(v1::EncodeRequest& request, const std::vector<int32_t>& ids
 grpc::Status CallEncode(v1::Encoder::Stub& stub, const v1::EncodeRequest& request,
                         v1::EncodeResponse& response);
 
-// How such a call for HelloRequest ends.
+// The status of such a call with HelloRequest; its answer is dropped.
 grpc::Status CallHello(v1::Encoder::Stub& stub);
 
 // A tensor's values; it must be f32.

@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<GoldenCase>> ReadGoldenCases(const std::string& model
 
 // The texts behind the cases text_00, text_01, ... of the real models.
 inline constexpr const char* kRealTexts = "real_texts.json";
-// Those behind text_0, text_1, ... of each tiny model that has a tokenizer.
+// The texts behind the cases text_0, text_1, ... of each tiny model that has a tokenizer.
 inline constexpr const char* kTinyTexts = "tiny_texts.json";
 absl::StatusOr<std::vector<std::string>> ReadGoldenTexts(const std::string& file);
 

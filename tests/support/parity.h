@@ -5,7 +5,7 @@
 
 namespace attendant {
 
-// How far an output was from its oracle's.
+// The largest error of an output against its oracle.
 struct ParityFigure {
   std::string model;    // the name of a golden folder
   std::string output;   // "hidden states", "sparse weights"

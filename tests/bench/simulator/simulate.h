@@ -11,7 +11,7 @@
 
 namespace attendant::bench {
 
-// How one request fared.
+// The simulated times of one request.
 struct Fate {
   absl::Duration wait;     // from its arrival until the last sequence entered a batch
   absl::Duration latency;  // until that batch ended

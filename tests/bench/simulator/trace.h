@@ -40,7 +40,7 @@ Trace UniformTrace(int64_t requests, double requests_per_second, int64_t len, ui
 // One request of 4,096 sequences of 64 tokens.
 Arrival Whale(absl::Time at);
 
-// Both, in order.
+// The arrivals of both traces, in the order of their times.
 Trace Merge(const Trace& a, const Trace& b);
 
 int64_t Tokens(const Trace& trace);

@@ -21,8 +21,8 @@ struct Index3 {
 };
 
 struct KernelOptions {
-  // Who runs first among warps, and among a warp's lanes. A warp runs as far as it can before the
-  // next one does, so what one warp does too early shows.
+  // The order in which warps run, and in which the lanes of a warp run: the last one first. A warp
+  // runs as far as it can before the next one starts, so a missing synchronization shows.
   bool descending = false;
   // Asynchronous copies happen when they are waited for, or else when they are issued: a kernel
   // must be right with both.
@@ -35,7 +35,8 @@ struct KernelOptions {
 };
 void SetKernelOptions(const KernelOptions& options);
 
-// What went wrong in kernels since the last call.
+// The faults of kernels since the last call, one message each, and forgets them. Used with
+// collect_faults.
 std::vector<std::string> TakeFaults();
 
 // Sums over all kernels since the last call. A matrix load of eight rows is one access of shared
@@ -54,7 +55,7 @@ void RunGrid(const Index3& grid, const Index3& block, size_t shared_bytes,
 
 // ---- For what device code calls; inside RunGrid only. ----
 
-// Of the thread that runs.
+// The indices and sizes of the thread that runs, as CUDA defines them.
 extern constinit thread_local Index3 threadIdx, blockIdx, blockDim, gridDim;
 int Lane();
 
@@ -76,14 +77,16 @@ void CommitCopies();
 // Waits until at most `groups` of the committed groups are under way.
 void WaitForCopies(int groups);
 
-// Whether the running kernel's device has matmuls of groups.
+// True if the device of the running kernel has matmuls of groups of warps
+// (KernelOptions::group_matmuls).
 bool HasGroupMatmuls();
 // Lets matmuls see the copies that the calling thread waited for.
 void PublishCopies();
 // A matmul that all lanes of the warp issued: a fault if some thread waited for copies and did not
 // publish them. Called by the lane that computes for all; `matmul` reads shared memory.
 void IssueMatmul(std::function<void()> matmul);
-// Runs those that the calling thread's warp issued. To end a kernel without is a fault.
+// Runs the matmuls that the warp of the calling thread issued. A kernel that ends before this call
+// is a fault.
 void FinishMatmuls();
 
 [[noreturn]] void Fault(const std::string& what);

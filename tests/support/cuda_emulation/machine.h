@@ -58,7 +58,7 @@ struct Machine {
 };
 Machine& TheMachine();
 
-// The calling thread's.
+// The state of a host thread: each thread has its own.
 struct ThreadState {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
@@ -89,10 +89,12 @@ cudaError_t ReleasingCall(int device, Body body) {
   return EndCall(error == cudaSuccess ? released : error);
 }
 
-// What a block may have in shared memory, after cudaFuncSetAttribute.
+// The largest shared memory of a block in bytes, after cudaFuncSetAttribute, on a device of this
+// compute capability (80, 90).
 int MaxSharedBytes(int compute_capability);
 
-// Whether [pointer, pointer + bytes) lies in one allocation of that kind.
+// True if [pointer, pointer + bytes) lies in one allocation: of pinned host memory if `pinned`,
+// else of device memory.
 bool IsInside(const Machine& machine, const void* pointer, size_t bytes, bool pinned);
 
 // Puts a piece into the stream, or into the graph that it records. REQUIRES: the lock is held.
@@ -100,7 +102,8 @@ cudaError_t Enqueue(Machine& machine, CUstream_st* stream, std::function<void()>
 // Runs queued work until `stream` is empty, or until `event`'s last record has run.
 cudaError_t Drain(Machine& machine, CUstream_st* stream);
 void RunUntilDone(Machine& machine, const EventState& event);
-// What a call that may not be made while this thread records a graph does first.
+// The check at the start of each call that CUDA forbids during stream capture: cudaSuccess unless
+// the calling thread records a graph.
 cudaError_t RefuseWhileCapturing();
 
 }  // namespace attendant::cuda_emulation

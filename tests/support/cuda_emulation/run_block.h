@@ -9,10 +9,11 @@
 #include "kernels/cuda/runtime/number_types.h"
 #include "tests/support/cuda_emulation/grid.h"
 
-// What the tests of emulated instructions share.
+// Helpers for tests of emulated instructions: a kernel run in one block, and conversion to 16-bit
+// formats.
 namespace attendant::cuda_emulation {
 
-// Runs `kernel` in one block; returns what went wrong.
+// Runs `kernel` in one block of `threads` threads; returns its faults, empty if there are none.
 inline std::vector<std::string> RunBlock(unsigned threads, size_t shared_bytes,
                                          const std::function<void()>& kernel,
                                          KernelOptions options = {}) {

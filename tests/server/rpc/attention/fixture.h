@@ -36,7 +36,7 @@ inline v1::AttendRequest OnesRequest() {
   return request;
 }
 
-// One that keeps a worker for about a second.
+// A request that keeps a worker busy for about a second.
 inline v1::AttendRequest LongRequest() {
   v1::AttendRequest request;
   Fill(*request.mutable_query(), {1, 30000, 4}, 0.01f);

@@ -13,7 +13,7 @@
 
 namespace attendant {
 
-// Whether there is a page with the addresses of clients.
+// The values of --connections_page: serve the page with the addresses of clients, or not.
 enum class ShowConnections {
   kAuto,  // where only this machine can connect, and there are no API keys
   kOn,

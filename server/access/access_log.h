@@ -36,8 +36,8 @@ class AccessLog {
   AccessLog(const AccessLog&) = delete;
   AccessLog& operator=(const AccessLog&) = delete;
 
-  // Whether a request that ends with `code` gets a line: each with an error, a sample of the
-  // others.
+  // True if a request that ends with `code` gets a line: every error does, and a sample of the
+  // successes.
   bool Wants(absl::StatusCode code);
   // Never waits for the file.
   void Add(AccessRecord record);

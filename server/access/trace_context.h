@@ -28,7 +28,7 @@ struct TraceContext {
 std::optional<TraceContext> ParseTraceContext(absl::string_view traceparent,
                                               absl::string_view tracestate);
 
-// Whether a client's x-request-id may be taken: 1 to 256 printable ASCII characters.
+// True if a client's x-request-id is valid: 1 to 256 printable ASCII characters.
 bool IsRequestId(absl::string_view id);
 
 }  // namespace attendant

@@ -49,11 +49,11 @@ class BatchPolicy {
   // REQUIRES: limits are positive, the durations are not negative.
   explicit BatchPolicy(const Limits& limits);
 
-  // Whether an idle worker takes a batch at `now`. With a delay it waits for a full one, at most
-  // until the oldest sequence has been there for max_queue_delay.
+  // The decision of an idle worker at `now`: run a batch, or wait. With a max_queue_delay it waits
+  // for a full batch, at most until the oldest sequence has waited that long.
   BatchDecision Decide(const QueueSnapshot& queue, absl::Time now) const;
 
-  // Whether a sequence of `len` tokens still goes into a batch that holds `fill`.
+  // True if a sequence of `len` tokens fits into a batch that holds `fill`.
   bool Fits(const BatchFill& fill, int64_t len) const;
 
   // A quarter of a batch, in tokens. At least 1.
@@ -67,14 +67,15 @@ class BatchPolicy {
   // `waiting`.
   int64_t TakenMeanwhile(int64_t waiting, int64_t tokens) const;
 
-  // Whether a sequence is a long one: longer than a quantum.
+  // True if a sequence of `len` tokens is long: longer than a quantum.
   bool Long(int64_t len) const { return len > quantum(); }
 
-  // What a sequence takes of a batch, in tokens: its own, or its part of max_batch_sequences if
-  // that is more. At most a full batch.
+  // The share of a batch that a sequence of `len` tokens uses up, in tokens: `len`, or
+  // max_batch_tokens / max_batch_sequences if that is more. At most a full batch.
   int64_t Part(int64_t len) const;
 
-  // Whether a request that has had no progress since then is served whatever its priority.
+  // True if a request without progress since `waiting_since` is overdue, and is served whatever its
+  // priority.
   bool Overdue(absl::Time waiting_since, absl::Time now) const;
 
  private:

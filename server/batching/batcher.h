@@ -38,9 +38,9 @@ struct BatcherOptions {
   int64_t max_queued_requests = 0;
   absl::Duration max_queue_delay;  // how long a batch may wait to fill; zero never waits
   int max_priority = std::numeric_limits<int>::max();  // a request with a higher one gets this
-  // How long a request without progress waits for higher priorities, see RequestQueue.
+  // The longest time that a request without progress waits for higher priorities, see RequestQueue.
   absl::Duration max_priority_wait = absl::InfiniteDuration();
-  // A worker whose batch runs longer is stalled.
+  // The longest time of a batch: a worker whose batch takes longer counts as stalled.
   absl::Duration stall_timeout = absl::InfiniteDuration();
   CostModel cost{};  // without a fit, no deadline counts as infeasible
   // Empty, or [runners]: the processors of each, and this batcher's share of them.

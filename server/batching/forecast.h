@@ -10,7 +10,8 @@
 
 namespace attendant {
 
-// How fast the workers of a batcher are. Pure.
+// The compute capacity of a batcher: the cost of a batch, its token budget and the number of
+// workers.
 struct Workforce {
   const CostModel& cost;
   int64_t max_batch_tokens = 0;
@@ -25,8 +26,8 @@ struct Backlog {
   absl::Duration max_priority_wait = absl::InfiniteDuration();
 };
 
-// How long all workers need for sequences of this total, in full batches. Zero as long as the cost
-// is not known.
+// The time that all workers together need for sequences of this total, in full batches. Zero as
+// long as the cost is not known. Pure.
 absl::Duration TimeFor(const BatchShape& total, const Workforce& force);
 
 // By when a request with this backlog is answered, for its admission; zero without a fit. Of the
@@ -63,12 +64,14 @@ class Forecast {
   // estimated; infinite: all are lost.
   absl::Duration UntilFree(absl::Time now) const;
 
-  // Whether a request that seems to come too late is tried: every eighth one while nothing is
-  // queued and a worker is free. Batches alone correct the cost. If it refused all requests of an
-  // idle server, it would stay as the last slow minutes of the machine made it.
+  // True if a request is tried although the forecast misses its deadline: every eighth such
+  // request, while nothing is queued and a worker is free. Only batches that run correct the cost.
+  // If an idle server refused all requests, the cost would stay too high after some slow minutes of
+  // the machine.
   bool TriesAnyway(const BatchShape& queued, absl::Time now);
 
-  // How long the workers need for the queue, from 1 ms to 10 s: a client may come again then.
+  // The retry delay for a refused client: the time that the workers need for the queue, from 1 ms
+  // to 10 s.
   absl::Duration RetryDelay(const BatchShape& queued) const;
 
  private:

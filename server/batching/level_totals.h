@@ -29,8 +29,8 @@ class LevelTotals {
   const BatchShape& all() const { return all_; }  // without squares
   ClientTotals Of(uint64_t client) const;
 
-  // Whether the next turns of requests that go on with a long sequence have more tokens than those
-  // of the others.
+  // True if the next turns of requests whose next sequence is long have more tokens than the next
+  // turns of all others.
   bool MostlyLong() const { return long_turns_ > short_turns_; }
 
   // The part that goes into batches before the last sequence of a new request of `client` with so

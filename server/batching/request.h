@@ -111,7 +111,7 @@ using FinishedRequest = absl::StatusOr<std::unique_ptr<PendingRequest>>;
 
 using RequestId = uint64_t;
 
-// Where a request stands in its queue, which alone uses it.
+// The state of a request in its queue. Only the queue uses it.
 struct QueuePlace {
   uint64_t turn = 0;         // order among the requests of its client and priority
   bool in_turn = false;      // it got its quantum and still has this turn

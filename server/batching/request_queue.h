@@ -90,9 +90,10 @@ class RequestQueue {
   // request are in its order, but need not be neighbours.
   void TakeBatch(absl::Time now, std::vector<BatchItem>& batch);
 
-  // What goes into batches before the last sequence of a new request of this priority, but for what
-  // leaves the queue and for the filling up of batches: of higher priorities, as long as the
-  // request is not overdue; and of its own, see LevelTotals::AheadOf.
+  // The queued work that goes into batches before the last sequence of a new request of this
+  // priority. HigherThan: of higher priorities, as long as the request is not overdue. AheadAt: of
+  // its own priority, see LevelTotals::AheadOf. Estimates: sequences may leave the queue early, and
+  // short ones fill up batches.
   BatchShape HigherThan(int priority) const;
   BatchShape AheadAt(int priority, uint64_t client, int64_t tokens) const;
 

@@ -37,7 +37,7 @@ HttpFailure FailureOf(const absl::Status& status);
 // The value of a header, by its name in lower case. Nothing unless it was sent exactly once.
 using HttpHeaders = std::function<std::optional<absl::string_view>(absl::string_view name)>;
 
-// How a protocol writes an error.
+// A function that writes an error in the form of a protocol.
 using HttpErrorShape = HttpResponse (*)(const HttpFailure& failure);
 
 struct HttpRoute;
@@ -60,7 +60,7 @@ struct HttpExchange {
 // The error in the route's shape, with the time after which the client may try again.
 HttpResponse ErrorResponse(const HttpRoute& route, const HttpFailure& failure);
 
-// Whether the client takes gzip, as it says itself.
+// True if the client accepts gzip, by its Accept-Encoding.
 bool TakesGzip(const HttpHeaders& header);
 
 // Compresses the response where its client takes it compressed and that saves bytes. Called once,

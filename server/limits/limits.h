@@ -60,8 +60,8 @@ struct HttpLimits {
   int64_t max_write_s = 30;                             // for the client to take its answer
 };
 
-// How much of one stream may be unanswered, or unread by its client. At a limit, flow control holds
-// that client back.
+// The bounds of one stream on requests without an answer, and on answers that its client has not
+// read. At a bound the server stops reading, and flow control holds the client back.
 struct StreamLimits {
   int64_t max_requests = 256;
   // of requests in work, their answers, and unread ones

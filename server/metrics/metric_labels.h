@@ -15,7 +15,7 @@ struct LabelRow {
   const char* name;  // as the label gives it
 };
 
-// Whether the table has row i for value i, for all of them, with a name.
+// True if the table is complete: row i is for value i and has a name, for every value of the enum.
 template <typename Rows>
 constexpr bool IsWhole(const Rows& rows) {
   using Enum = decltype(rows.front().value);

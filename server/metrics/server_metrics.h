@@ -15,7 +15,8 @@
 
 namespace attendant {
 
-// How a loaded model computes, and the memory it holds.
+// The facts of a loaded model for its metrics: number format, back end, instruction set, load time
+// and memory.
 struct ModelLoadInfo {
   std::string dtype;
   std::string backend;
@@ -110,7 +111,8 @@ class ServerMetrics {
   void CountAccessLogLine(LogLine result);
   void CountSpans(SpanEnd result, int64_t spans);
   void CountSpanExport(bool taken);
-  // Whether the file could not be read again: what was read before counts.
+  // Records the last reload of a file. `failed`: it could not be read, and the contents from before
+  // stay in use.
   void SetReloadFailed(ReloadedFile file, bool failed);
 
   // From now on every scrape calls `source` for the devices that the model computes on, until it

@@ -17,14 +17,14 @@
 
 namespace attendant {
 
-// Where a version of a model lies.
+// The folder of one version of a model.
 struct ModelSource {
   std::string name;
   std::string directory;
   int64_t version = 1;
 };
 
-// How models are loaded and served; the same for all of them.
+// The options for loading and serving, the same for all models.
 struct ModelOptions {
   std::string dtype = "auto";  // of encoders: a DTypeName or auto
   // Of attention modules, which always compute on the CPU; an error when they cannot.

@@ -14,7 +14,7 @@
 
 namespace attendant {
 
-// How a checkpoint turns a text into one vector: pooling, modules, normalization.
+// The steps from the hidden states of a text to one vector: pooling, modules, normalization.
 struct SentenceSettings {
   std::vector<Pooling> poolings = {Pooling::kMean};  // their vectors are concatenated
   bool include_prompt = true;                        // false: a prompt's tokens are not pooled

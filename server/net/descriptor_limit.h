@@ -10,10 +10,11 @@ namespace attendant {
 // force.
 int64_t RaiseDescriptorLimit();
 
-// How many of `descriptors` may be connections of the HTTP port, and how many of the gRPC port
-// beside `http_connections` of the other: the rest is for models, ports, logs and libraries.
+// The shares of a limit on file descriptors. HttpConnectionsWithin: connections of the HTTP port.
+// GrpcConnectionsWithin: of the gRPC port, beside `http_connections` of the HTTP port. The rest is
+// for models, ports, logs and libraries.
 int64_t HttpConnectionsWithin(int64_t descriptors);
-// Of those of the HTTP port, how many may have a request in work beside `page_connections`.
+// The connections of the HTTP port that may have a request in work, beside `page_connections`.
 int64_t HttpRequestsWithin(int64_t descriptors, int64_t page_connections);
 int64_t GrpcConnectionsWithin(int64_t descriptors, int64_t http_connections);
 

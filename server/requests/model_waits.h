@@ -24,7 +24,7 @@ class ModelWaits {
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
 
   ModelWaits();
-  // What waits still is not called.
+  // The callbacks of waits that have not ended are dropped without a call.
   ~ModelWaits();
   ModelWaits(const ModelWaits&) = delete;
   ModelWaits& operator=(const ModelWaits&) = delete;

@@ -16,19 +16,20 @@ namespace attendant {
 // The header, or gRPC metadata, that names the model of a request whose message cannot.
 inline constexpr absl::string_view kModelHeader = "x-model";
 
-// Whether a model is of the kind that a method is for. A method states its need by one of these.
+// A predicate for the kind of model that a method needs. Each method uses one of the functions
+// below.
 using ModelNeed = bool (*)(const EncoderFacts& model);
 bool AnyEncoder(const EncoderFacts& model);
 bool TakesText(const EncoderFacts& model);
-// Its purpose are embeddings: it has no labels, and its head, if any, makes no SPLADE vectors.
+// Its purpose is embeddings: it has no labels, and its head, if any, makes no SPLADE vectors.
 bool Embeds(const EncoderFacts& model);
 bool EmbedsSparsely(const EncoderFacts& model);
 bool Classifies(const EncoderFacts& model);  // a reranker too: it has one label
 bool Ranks(const EncoderFacts& model);       // as CanRank says (ranking.h)
 
-// Whether a request that names no model may mean this one: it is of the kind that is needed, or
-// has not loaded yet, so that its kind is unknown. One that was unloaded, or is being unloaded, is
-// not meant.
+// True if a request without a model name may mean this model: it is of the kind that is needed, or
+// has not loaded yet, so that its kind is unknown. False for a model that was unloaded, or is being
+// unloaded.
 bool MayBeMeant(const ModelStatus& status, ModelNeed need);
 
 // The model of such a request: the one that the header names, at most kMaxIdBytes of it, else the
@@ -37,7 +38,8 @@ bool MayBeMeant(const ModelStatus& status, ModelNeed need);
 absl::StatusOr<std::string> NamedOrOnlyModel(std::optional<absl::string_view> named,
                                              const ModelRegistry& models, ModelNeed need);
 
-// That model, once the transport has named it in the call. INVALID_ARGUMENT: it could not.
+// The model of NamedOrOnlyModel, once the transport has put its name into the call.
+// INVALID_ARGUMENT if NamedOrOnlyModel found none.
 absl::StatusOr<std::shared_ptr<EncoderModel>> FindUnnamedModel(
     const RequestDependencies& dependencies, const RequestCall& call);
 

@@ -20,8 +20,8 @@ inline constexpr int64_t kMaxQueryBytes = int64_t{4} << 20;
 // INVALID_ARGUMENT, naming `field`, for more.
 absl::Status CheckQuery(absl::string_view field, absl::string_view query, int64_t texts);
 
-// Whether `model` scores a query and a text with one number: it is a classifier with one label, or
-// compares the vectors of their tokens (outputs/late_scores.h).
+// True if `model` is a reranker, with one score for a query and a text: a classifier with one
+// label, or a model of late interaction (outputs/late_scores.h).
 bool CanRank(const EncoderModel& model);
 
 // A request for the sigmoid of a reranker's logits, without sequences. A model that compares
@@ -33,7 +33,7 @@ std::vector<std::string> SecondTexts(const std::vector<SequenceContent>& pairs);
 
 // Indices, the highest score first; equal ones in their order.
 std::vector<size_t> ByScore(std::span<const float> scores);
-// Those of sequences with one score each.
+// The indices of the sequences of `output` in that order. Each sequence has one score.
 std::vector<size_t> ByScore(const EncodeOutput& output);
 
 }  // namespace attendant

@@ -11,7 +11,7 @@
 
 namespace attendant {
 
-// How the sequences of a request become tokens.
+// The settings with which the sequences of a request are tokenized.
 struct SequenceReading {
   const EncoderModel& model;
   const EncodeInput& input;

@@ -22,8 +22,8 @@ class RequestMessage {
   RequestMessage& operator=(const RequestMessage&) = delete;
 
   virtual int64_t bytes() const = 0;
-  // Those that Scan and Parse work on, at most: more where the message is compressed. REQUIRES: not
-  // parsed.
+  // The bytes that Scan and Parse read, at most: more than bytes() if the message is compressed.
+  // REQUIRES: not parsed.
   virtual int64_t parse_bytes() const { return bytes(); }
 
   // Looks at the bytes without taking memory. Returns the memory that Parse takes, at most.

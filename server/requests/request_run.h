@@ -50,8 +50,8 @@ struct RequestDependencies {
 struct RequestCall {
   Method method = Method::kEncode;
   std::unique_ptr<RequestMessage> message;  // until the request is submitted
-  // As the message says; empty before it is scanned. Metrics count the request under this name, if
-  // such a model exists.
+  // The model's name in the message; empty before it is scanned. Metrics count the request under
+  // this name, if such a model exists.
   std::string model = {};
   absl::Time arrival = SteadyNow();              // of the whole message
   absl::Time deadline = absl::InfiniteFuture();  // of the steady clock, as the arrival
@@ -63,7 +63,7 @@ struct RequestCall {
   absl::AnyInvocable<void(const absl::Status&)> done;
 };
 
-// How long the phases of a request took, as far as they are over.
+// The times of the phases of a request that are over.
 struct RequestTimes {
   absl::Time arrival;
   absl::Duration decode;  // find the model, read the message, tokenize, check
@@ -114,7 +114,7 @@ class RequestRun {
 
   // The model's own name, for a protocol in which clients know it by others.
   virtual std::string ModelName(const std::string& name) const { return name; }
-  // As the message says; empty: none. Called once the message is parsed.
+  // The model's version in the message; empty: none. Called once the message is parsed.
   virtual absl::string_view ModelVersion() const { return ""; }
   // The time that the message gives the request. Called once the message is parsed.
   virtual absl::Duration Timeout() const { return absl::InfiniteDuration(); }

@@ -18,7 +18,7 @@ namespace attendant {
 // below 0.
 absl::Status ChooseTasks(const SequenceReading& reading, EncodeWork& work, EncodeOutput& output);
 
-// Whether its results have ids of the vocabulary.
+// True if the results of the task have ids of the vocabulary.
 bool HasIds(TaskKind kind);
 
 // The bytes of the results of `output`'s tasks for a sequence of these unmasked tokens, at most.

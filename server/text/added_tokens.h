@@ -46,7 +46,7 @@ class AddedTokens {
   bool Split(absl::string_view text, absl::FunctionRef<bool(const Part&)> visit) const;
 
  private:
-  // Where a token stands, with the whitespace that it swallows.
+  // The place of a token in the text, with the whitespace that it swallows.
   struct Place {
     const AddedToken* token = nullptr;  // none: no more tokens
     size_t begin = 0;

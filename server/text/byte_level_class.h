@@ -26,8 +26,8 @@ const ByteLevelClass* FindByteLevelClass(absl::string_view name);
 // The parts that the class makes in place of the file's, as a tokenizer.json.
 std::string PartsOf(const ByteLevelClass& made, bool add_prefix_space);
 
-// That the file's model is the one that the class makes. What only tells of characters that the
-// vocabulary does not have may be another where it has all.
+// Reports a failure in `file` unless its model has the settings that the class makes. Settings for
+// characters outside the vocabulary may differ if the vocabulary has all bytes.
 void CheckModel(const JsonFields& file, const ByteLevelClass& made, const ModelPart& part);
 
 }  // namespace attendant

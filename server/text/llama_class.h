@@ -23,15 +23,15 @@ struct LlamaSettings {
 // The class's tokens where no file names others.
 absl::Span<const FamilyRole> LlamaRoles();
 
-// Whether AutoTokenizer makes the class of this file: not where its pre-tokenizer or its decoder is
-// ByteLevel, as in those of Llama 3.
+// True if AutoTokenizer makes LlamaTokenizer of this file. False if its pre-tokenizer or decoder is
+// ByteLevel, as in files of Llama 3.
 bool MakesLlama(const JsonFields& file);
 
 // The parts that the class makes in place of the file's, as a tokenizer.json.
 std::string PartsOf(const LlamaSettings& settings);
 
-// That the file's model is the one that the class makes. What only tells of characters that the
-// vocabulary does not have may be another where it has all bytes.
+// Reports a failure in `file` unless its model has the settings that the class makes. Settings for
+// characters outside the vocabulary may differ if the vocabulary has all bytes.
 void CheckLlama(const JsonFields& file, const ModelPart& part);
 
 }  // namespace attendant

@@ -46,7 +46,7 @@ class TextOffsets {
 
   const std::vector<TokenOffset>& values() const { return values_; }
 
-  // Where a part of the text begins. REQUIRES: `part` views the text.
+  // The offset in bytes of a part of the text. REQUIRES: `part` views the text.
   uint32_t PlaceOf(absl::string_view part) const {
     return static_cast<uint32_t>(part.data() - text_.data());
   }

@@ -37,7 +37,7 @@ struct TokenizerOptions {
   OffsetUnit offsets = OffsetUnit::kNone;
 };
 
-// Where a token comes from: from `begin` to `end` of its text, the prompt included.
+// The source of a token: [begin, end) of its text, the prompt included.
 struct TokenOffset {
   uint32_t begin = 0;
   uint32_t end = 0;
@@ -79,7 +79,7 @@ class Tokenizer {
                                                      absl::string_view second,
                                                      const TokenizerOptions& options) const = 0;
 
-  // How many special tokens stand around those of a text.
+  // The number of special tokens around the tokens of a text.
   struct SpecialTokens {
     size_t before = 0, after = 0;
   };
@@ -99,7 +99,7 @@ class Tokenizer {
   // The prefix of tokens that continue a word, "##". Empty: the tokenizer has no such prefix.
   virtual absl::string_view continuing_prefix() const = 0;
 
-  // Whether it is an added token that is special: [CLS], [UNK].
+  // True if `id` is a special added token: [CLS], [UNK].
   virtual bool IsSpecial(int32_t id) const = 0;
 
   // The end that tokenizer.json cuts off, by default the right one. For tokenizer_config.json's

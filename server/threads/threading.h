@@ -11,8 +11,8 @@
 
 namespace attendant {
 
-// Where a batcher's threads and their time come from: the system, or a simulation that runs them
-// one at a time by a clock of its own. Thread-safe.
+// The source of a batcher's threads and clock: the system, or a simulation that runs the threads
+// one at a time by its own clock. Thread-safe.
 class Threading {
  public:
   // A condition variable whose timed waits follow Now. Thread-safe.

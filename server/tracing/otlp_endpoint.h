@@ -9,7 +9,7 @@
 
 namespace attendant {
 
-// Where spans are sent.
+// The address of the OTLP collector that spans are sent to.
 struct OtlpEndpoint {
   bool tls = false;
   std::string host;       // a name or an address, without brackets

@@ -17,8 +17,7 @@
 
 namespace attendant {
 
-// How spans are collected and sent: the flag --otlp_endpoint, and OpenTelemetry's variables of the
-// environment.
+// The settings of tracing: the flag --otlp_endpoint, and OpenTelemetry's environment variables.
 struct OtlpSettings {
   std::optional<OtlpEndpoint> endpoint = {};                      // none: no spans are made
   std::vector<std::pair<std::string, std::string>> headers = {};  // of each export

@@ -20,7 +20,7 @@ SpanIds BatchIds(uint64_t id);
 // "attendant.". The same request gives the same spans.
 std::vector<OtlpSpan> MakeSpans(const RequestTrace& request);
 
-// How many those are. Takes nanoseconds.
+// The number of spans that MakeSpans returns. Takes nanoseconds.
 size_t NumSpans(const RequestTrace& request);
 
 }  // namespace attendant

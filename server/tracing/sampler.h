@@ -9,7 +9,7 @@
 
 namespace attendant {
 
-// Which requests have their spans sent. Immutable.
+// Decides which requests have their spans sent. Immutable.
 class Sampler {
  public:
   // All requests, but where a caller says otherwise.

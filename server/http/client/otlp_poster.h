@@ -12,7 +12,7 @@
 
 namespace attendant {
 
-// How spans go to a collector over HTTP.
+// The options of the HTTP client that sends spans to a collector.
 struct OtlpPosterOptions {
   OtlpEndpoint endpoint;
   std::vector<std::pair<std::string, std::string>> headers = {};  // of each request

@@ -6,10 +6,11 @@
 
 namespace attendant {
 
-// Whether a request to a port that only this machine reaches may come from a web page of somebody
-// else, in a browser on this machine. It names another host: a page whose name leads here sends its
-// own name as Host, and a page of another server sends that server as Origin. IP addresses and
-// localhost are no names that lead elsewhere. Programs send no Origin.
+// True if a request to a loopback port may come from a foreign web page in a browser on this
+// machine (DNS rebinding, cross-site requests). Such a request names another host: a page whose
+// name resolves to this machine sends that name as Host, and a page of another server sends that
+// server as Origin. IP addresses and localhost count as this machine. Programs other than browsers
+// send no Origin.
 bool IsFromForeignPage(const RequestHead& head);
 
 // The answer to it: 403.

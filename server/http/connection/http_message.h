@@ -16,7 +16,7 @@ namespace attendant {
 // (RFC 9112, 2.2).
 size_t EmptyLineBytes(absl::string_view bytes);
 
-// Whether a word can be a method.
+// True if `word` has the form of an HTTP method: ASCII capital letters only.
 bool IsMethod(absl::string_view word);
 
 // The path of a request target: "/path?query", or the same behind "http://host".

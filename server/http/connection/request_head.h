@@ -29,7 +29,7 @@ class RequestHead {
   // as if the request had none: the body would count as the next request.
   std::optional<HttpFailure> UnfitTransfer() const;
 
-  // Whether the client waits for "100 Continue"; with HTTP/1.0 nobody does.
+  // True if the client waits for "100 Continue". False with HTTP/1.0, which lacks it.
   bool WaitsForContinue() const;
 
  private:

@@ -70,7 +70,7 @@ class DoorRun : public EncodeRun {
   virtual absl::StatusOr<EncodeInput> FromJson(JsonView request) = 0;
   virtual void ToJson(EncodeOutput& output, std::string& json) = 0;
 
-  // Whether gzip makes the answer smaller.
+  // False if gzip does not make the answer smaller, so that compression is not tried.
   virtual bool compressible() const { return true; }
   int64_t TextBytes(const EncodeOutput& output) const override { return FloatTextBytes(output); }
 

@@ -19,7 +19,7 @@ class DoorTranslation {
  public:
   virtual ~DoorTranslation() = default;
 
-  // As DoorRun says.
+  // The three functions of DoorRun with the same names.
   virtual absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) = 0;
   virtual void ToJson(EncodeOutput& output, std::string& json) = 0;
   virtual int64_t TextBytes(const EncodeOutput& output) const { return FloatTextBytes(output); }

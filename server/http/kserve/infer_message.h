@@ -19,7 +19,7 @@
 
 namespace attendant {
 
-// How the answer to an inference request is written.
+// The form of the answer to an inference request.
 struct InferForm {
   bool binary = false;                                 // outputs come behind the JSON, as bytes
   std::map<std::string, bool, std::less<>> outputs{};  // of those that the request names

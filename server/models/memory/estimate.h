@@ -12,7 +12,7 @@
 
 namespace attendant {
 
-// How a model will compute on the CPU.
+// The options of a model on the CPU that its memory depends on.
 struct EstimateOptions {
   DType dtype = DType::kF32;
   SessionLimits limits;

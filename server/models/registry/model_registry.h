@@ -80,11 +80,11 @@ class ModelRegistry {
   // OK when clients may call Load and Unload, else UNAVAILABLE with the reason.
   absl::Status CheckControl() const;
 
-  // Whether a request must wait for the model, which was unloaded because it was idle. Not while it
-  // could not be loaded again and is not to be tried again yet. The version as for Find.
+  // True if the model was unloaded because it was idle, so that a request must wait for its load.
+  // False after a failed load until the next try is due. The version as for Find.
   bool Sleeps(absl::string_view name, absl::string_view version = "") const;
-  // Loads it, and calls `then` when it serves or cannot, which Find tells. An error:
-  // RESOURCE_EXHAUSTED, too many loads wait; UNAVAILABLE, the server drains.
+  // Starts the load of such a model. Calls `then` when the load has ended; Find then returns the
+  // model or the error. RESOURCE_EXHAUSTED: too many loads wait. UNAVAILABLE: the server drains.
   void Wake(const std::string& name, Done then);
 
   // The model to share in, for as long as a request lasts. The version is a decimal number, or

@@ -50,19 +50,19 @@ struct ModelStatus {
   std::shared_ptr<const EncoderInfo> info;  // likewise
   bool is_module = false;                   // an attention module, known once it has loaded
 
-  // It does not serve, and will not.
+  // True if the version does not serve, and no load of it is planned.
   bool HasFailed() const { return state == ModelState::kFailed || state == ModelState::kLost; }
-  // It has loaded, and stays what it is when a load fails.
+  // True if the version has loaded, and keeps its state when a later load fails.
   bool OutlastsLoads() const { return state == ModelState::kReady || state == ModelState::kIdle; }
-  // It did not load, or not again.
+  // True if the last load failed: the first one, or a later one.
   bool LastLoadFailed() const {
     return state == ModelState::kFailed || (OutlastsLoads() && !error.ok());
   }
-  // It could not be loaded, and is loaded anew, now or in a while.
+  // True if a load failed and the next try runs or is planned.
   bool IsTriedAgain() const {
     return (state == ModelState::kLoading || state == ModelState::kIdle) && !error.ok();
   }
-  // It takes requests, now or after a load that the request waits for.
+  // True if the version takes requests, now or after a load that the request waits for.
   bool Serves() const { return OutlastsLoads() && !IsTriedAgain(); }
 
   // The loaded model when it is of that kind, else null.
@@ -70,7 +70,7 @@ struct ModelStatus {
   AttentionModel* attention() const { return model == nullptr ? nullptr : model->AsAttention(); }
 };
 
-// Whether the last load of a version of the model failed.
+// True if the last load of any version of the model failed.
 inline bool AnyLoadFailed(const std::vector<ModelStatus>& models, const std::string& name) {
   return std::any_of(models.begin(), models.end(), [&name](const ModelStatus& status) {
     return status.name == name && status.LastLoadFailed();

@@ -22,7 +22,7 @@ class RepositoryWatcher {
   struct Options {
     absl::Duration interval;
     absl::Duration settle;
-    // Whether the repository serves this name: another source may have taken it.
+    // Returns false if another source already serves a model of this name.
     std::function<bool(const std::string& name)> is_ours;
     std::function<void(const absl::Status&)> on_unreadable;  // each time that it begins
     // Once for each name while it is there, and once when loads find no room to wait.

@@ -6,14 +6,14 @@
 
 namespace attendant {
 
-// Whether sentence-transformers makes each text a message of the chat template of the tokenizer in
-// `folder`: it does without modules.json, as soon as there is a template. INVALID_ARGUMENT for a
+// True if sentence-transformers makes each text a message of the tokenizer's chat template in
+// `folder`: so it does where there is a template and no modules.json. INVALID_ARGUMENT for a
 // tokenizer_config.json that is not valid.
 absl::StatusOr<bool> WantsChatTemplate(const ModelFolder& folder);
 
-// Whether sentence-transformers makes each pair of `folder`, a cross-encoder's, messages of the
-// chat template: its settings of the Transformer say so. INVALID_ARGUMENT for a file that is not
-// valid; UNIMPLEMENTED for a LogitScore whose settings leave it open.
+// True if sentence-transformers makes each pair of texts messages of the chat template, by the
+// settings of the Transformer in `folder`. For a cross-encoder. INVALID_ARGUMENT for a file that is
+// not valid; UNIMPLEMENTED for a LogitScore whose settings leave it open.
 absl::StatusOr<bool> PairsAreMessages(const ModelFolder& folder);
 
 }  // namespace attendant

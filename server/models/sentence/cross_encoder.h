@@ -11,8 +11,8 @@
 
 namespace attendant {
 
-// Whether `modules`, the modules.json of `root`, is that of a CrossEncoder of sentence-transformers
-// 6: a Transformer and LogitScore, or a Transformer alone and the name of the class in
+// True if `modules`, the modules.json of `root`, is of a CrossEncoder of sentence-transformers 6: a
+// Transformer and LogitScore, or a Transformer alone and the name of the class in
 // config_sentence_transformers.json. INVALID_ARGUMENT for a file that is not valid.
 absl::StatusOr<bool> IsCrossEncoderChain(const JsonFolder& root, const JsonNode& modules);
 

@@ -32,7 +32,7 @@ absl::StatusOr<std::optional<int32_t>> FindMask(const JsonFolder& folder,
 
 // The tasks of a head with these options.
 std::vector<TaskKind> TasksOf(const TokenHead& head);
-// Whether `task` is one of theirs.
+// True if one of the heads makes `task`.
 bool AnyMakes(std::span<const TokenHead> heads, TaskKind task);
 
 }  // namespace attendant

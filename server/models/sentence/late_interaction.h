@@ -17,7 +17,8 @@
 
 namespace attendant {
 
-// How a ColBERT model turns texts into sequences, as its files say.
+// The tokenization options of a ColBERT model, as its files say: markers, lengths and fillers of
+// queries and documents.
 struct LateInteraction {
   struct Side {
     std::string marker;  // the token behind the first one; empty: none
@@ -35,10 +36,11 @@ struct LateInteraction {
   bool has_unattended_tokens() const { return expands_queries && !attends_to_expansion; }
 };
 
-// Where modules.json has a MultiVectorMask, sentence-transformers' MultiVectorEncoder wrote the
-// folder: its markers are prompts, and the other options are read from sentence_bert_config.json
-// (query_length, document_length, query_expansion) and from the module (skiplist_words).
-// Else reads config_sentence_transformers.json as PyLate writes it (query_prefix, document_prefix,
+// Reads the options of a ColBERT model. If modules.json has a MultiVectorMask,
+// sentence-transformers' MultiVectorEncoder wrote the folder: its markers are prompts, and the
+// other options are read from sentence_bert_config.json (query_length, document_length,
+// query_expansion) and from the module (skiplist_words). Else reads
+// config_sentence_transformers.json as PyLate writes it (query_prefix, document_prefix,
 // query_length, document_length, do_query_expansion, attend_to_expansion_tokens, skiplist_words),
 // and what it lacks from artifact.metadata as Stanford's code writes it (query_token_id,
 // doc_token_id, query_maxlen, doc_maxlen, attend_to_mask_tokens, mask_punctuation). Without both,

@@ -9,7 +9,7 @@
 
 namespace attendant {
 
-// Where an inference-free sparse model has the weights of the tokens of queries.
+// The folder with the weights of query tokens, of an inference-free sparse model.
 struct QueryFolder {
   JsonFolder folder;
   std::string file{};       // "idf.json", "query_token_weights.txt"; empty: a module of its own

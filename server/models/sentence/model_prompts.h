@@ -15,7 +15,7 @@
 
 namespace attendant {
 
-// How a model treats a text before its tokenizer does.
+// The treatment of a text before the tokenizer: the prompts, and the lookup of sparse vectors.
 struct ModelPrompts {
   Prompts prompts;
   std::optional<SparseLookup> lookup;  // of an inference-free sparse model

@@ -11,7 +11,7 @@
 
 namespace attendant {
 
-// How a query and a document become one text: what a chat template makes of them.
+// The text that a chat template makes of a query and a document, with places for the two.
 struct PairForm {
   static constexpr int kQuery = 0, kDocument = 1;  // the unknown texts
 

@@ -14,7 +14,7 @@
 
 namespace attendant {
 
-// How a text of a ColBERT model changes beside its prompt (late_interaction.h).
+// The changes to a text of a ColBERT model beside its prompt (late_interaction.h).
 struct TextForm {
   std::optional<int32_t> marker{};  // a token behind the first one
   int64_t max_tokens = 0;           // in place of the model's max_text_tokens; 0: those

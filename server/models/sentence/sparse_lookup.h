@@ -15,8 +15,8 @@
 
 namespace attendant {
 
-// How an inference-free sparse model makes the sparse vectors of queries: each token of the text
-// has a weight, and the encoder does not run. Immutable after loading, thread-safe.
+// The weight table of an inference-free sparse model. The sparse vector of a query has the weight
+// of each token of the text; the encoder does not run. Immutable after loading, thread-safe.
 struct SparseLookup {
   std::vector<float> weights;            // [ids]
   int64_t max_tokens = 0;                // of a text, without special tokens

@@ -11,10 +11,11 @@ namespace attendant {
 
 class JsonNode;
 
-// How a masked language model makes sparse vectors; unset: modules.json has no use for it.
+// The options with which a masked language model makes sparse vectors (SPLADE); unset if
+// modules.json has no SPLADE module.
 absl::StatusOr<std::optional<SpladeOptions>> FindSplade(const ModelFolder& folder);
 
-// Whether the chain of modules.json makes sparse vectors: a Transformer, then SpladePooling.
+// True if the chain of modules.json makes sparse vectors: a Transformer, then SpladePooling.
 absl::StatusOr<bool> IsSparseChain(const JsonNode& modules);
 
 }  // namespace attendant

@@ -7,7 +7,7 @@
 
 namespace attendant {
 
-// How an embedding is written: as numbers, or quantized.
+// The wire format of an embedding: numbers, or quantized.
 enum class EmbeddingFormat {
   kNumbers,
   kInt8,     // QuantizeInt8

@@ -9,7 +9,7 @@
 
 namespace attendant {
 
-// How values are written on the wire, little-endian.
+// The number format of values on the wire, little-endian.
 enum class NumberFormat { kF32, kBf16, kF16 };
 
 int64_t BytesPerValue(NumberFormat format);

@@ -56,7 +56,8 @@ class ClientWaits {
     std::list<Connection*>::iterator place_;
   };
 
-  // What one call holds while it waits.
+  // The memory that one call holds while it waits for its client, in bytes of
+  // ClientWaits::Options::limit.
   class Wait {
    public:
     // `connection` and what `make_ender` uses outlive this.

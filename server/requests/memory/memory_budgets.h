@@ -39,7 +39,8 @@ class ConnectionBudgets : public std::enable_shared_from_this<ConnectionBudgets>
         streams_(std::move(streams)),
         waits_(waits) {}
 
-  // As ByteBudget::Acquire. A share keeps these budgets.
+  // Takes bytes of the budget for requests, or for responses, as ByteBudget::Acquire does. A share
+  // keeps these budgets alive.
   absl::StatusOr<ByteBudget::Share> AcquireRequest(int64_t bytes, int64_t held = 0);
   absl::StatusOr<ByteBudget::Share> AcquireResponse(int64_t bytes, int64_t held = 0,
                                                     ByteBudget::Use use = ByteBudget::Use::kData);

@@ -17,7 +17,7 @@
 // cost model leaves that out: it has a few percent of the encoder's operations at most.
 namespace attendant {
 
-// Whether `model` scores pairs so.
+// True if `model` scores pairs by late interaction.
 bool ComparesPairs(const EncoderModel& model);
 
 // Makes the pairs of a request for scores of such a model two texts each (EncodeInput::query_of).

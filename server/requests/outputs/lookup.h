@@ -14,7 +14,7 @@
 // and the encoder does not run.
 namespace attendant {
 
-// Whether the texts of the request that are no pair are looked up.
+// True if the sparse vectors of the request's single texts, not pairs, are looked up.
 bool LooksUp(const SequenceReading& reading);
 
 // INVALID_ARGUMENT for a request that asks for another output than `sparse` of such texts.

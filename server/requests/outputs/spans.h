@@ -35,7 +35,8 @@ absl::StatusOr<std::vector<TokenSpan>> ChooseSpans(EncodeInput& input, size_t in
                                                    const EncodedSequence& sequence,
                                                    int32_t first_pooled);
 
-// Whether a token of `span` is pooled: it is no token of the prompt left out, and not masked.
+// True if at least one token of `span` is pooled: it is not masked, and its position is
+// `first_pooled` or later, behind a prompt that is left out.
 bool HasPooledToken(const EncodedSequence& sequence, TokenSpan span, int32_t first_pooled);
 
 }  // namespace attendant

@@ -79,7 +79,8 @@ CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
 CallGate::Entry EnterStream(CallGate& gate, MemoryBudgets& budgets, const CallMethod& method,
                             grpc::CallbackServerContext& context);
 
-// What the call holds while it waits for its client. Both outlive that.
+// The accounting of a gRPC call that waits for its client: its memory, and the way to end it early
+// (ClientWaits::Wait). `memory` and `context` must outlive the result.
 ClientWaits::Wait MakeWait(ConnectionBudgets& memory, grpc::CallbackServerContext& context);
 
 // The status, logged, of a call that ends before it has a whole message: `waited` where that is an

@@ -163,7 +163,7 @@ class RawService : public Proto::Service {
   // One of open_methods().
   void AddOpenMethod(OpenMethod& method) { open_methods_.push_back(&method); }
 
-  // As ReadSmallMessage; counts what it refuses.
+  // Parses a small message as ReadSmallMessage does, and counts a message that it refuses.
   template <typename Request>
   absl::Status ReadSmall(grpc::ByteBuffer& bytes, Request& request) {
     absl::Status status = ReadSmallMessage(bytes, request);

@@ -16,7 +16,7 @@ namespace attendant {
 // batch whose counts disagree. Checks counts before it copies.
 absl::StatusOr<EncodeInput> FromProto(const v1::EncodeRequest& request, const EncodeLimits& limits);
 
-// How the answer to a request is written.
+// The form of the answer to a request: number formats and layout.
 struct AnswerForm {
   NumberFormat numbers = NumberFormat::kF32;
   NumberFormat pooled_numbers = NumberFormat::kF32;

@@ -10,7 +10,7 @@
 
 namespace attendant {
 
-// How a transport holds the message of a ModelInfer request, once it is parsed.
+// Access to the parsed message of a ModelInfer request: each transport holds it in its own type.
 struct InferMessageAccess {
   const inference::ModelInferRequest& (*request)(const RequestMessage& message);
   // The bytes of an output value in the answer beyond its f32, where it becomes text.

@@ -27,7 +27,7 @@ struct InferParameters {
 // out of range.
 absl::StatusOr<InferParameters> FromProto(const InferParameterMap& parameters);
 
-// Where the parameters of a tensor say that it lies in shared memory.
+// The place of a tensor in shared memory, from its parameters.
 struct SharedTensor {
   std::string region;
   int64_t offset = 0;

@@ -52,7 +52,8 @@ struct TensorSpec {
 struct ServedKind {
   absl::string_view suffix;  // behind the model's name
   int64_t max_texts = 0;     // of a row of the input: 1, or 2 for a text or a pair; 0: it has ids
-  // What a model of texts lacks to have such a name; empty: nothing.
+  // Names the feature that a model of texts lacks for this kind, for an error; empty if it lacks
+  // none.
   std::string (*lacks)(const EncoderFacts& facts) = nullptr;
   // Adds to a request what the outputs are made of.
   void (*ask)(EncodeInput& input) = nullptr;

@@ -22,8 +22,8 @@ namespace attendant {
 // name.
 class KServeStatistics final : public BatchListener {
  public:
-  // Those of this model, the same for every door: they are made with the first request, and go with
-  // the model.
+  // The statistics of this model, shared by gRPC and HTTP. Made with the first request; they live
+  // as long as the model.
   static KServeStatistics& Of(const EncoderModel& model) {
     return model.observer->ListenerOf<KServeStatistics>();
   }

@@ -9,8 +9,8 @@
 
 namespace attendant {
 
-// Which character of a text stands at which byte: an answer takes as long anywhere in it. Views the
-// text.
+// Converts between byte offsets and character offsets of a text. The time of a lookup does not
+// depend on the offset. Views the text.
 class CharacterIndex {
  public:
   // REQUIRES: valid UTF-8 of less than 4 GiB.

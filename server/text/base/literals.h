@@ -56,7 +56,7 @@ absl::StatusOr<std::map<int64_t, Literal>> ReadAddedLiterals(const JsonNode& con
 // More tokens of tokenizer_config.json and special_tokens_map.json.
 absl::StatusOr<std::vector<Literal>> ReadExtraLiterals(const JsonNode& config, const JsonNode& map);
 
-// Whether these say something of more tokens, were it an empty list.
+// True if one of the files has the field of more tokens, even with an empty list.
 absl::StatusOr<bool> SayExtraLiterals(const JsonNode& config, const JsonNode& map);
 
 }  // namespace attendant

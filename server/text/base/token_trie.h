@@ -42,7 +42,7 @@ class TokenTrie {
     }
   }
 
-  // Where `key` ends. REQUIRES: valid UTF-8.
+  // The place where `key` ends; kNoNode if no key begins with it. REQUIRES: valid UTF-8.
   Place Find(absl::string_view key) const;
 
   // The id of `key`, or kNoId. REQUIRES: valid UTF-8.

@@ -31,7 +31,7 @@ class MergeTable {
       if (slots_[slot].rank == kNone || slots_[slot].key == key) return slots_[slot].rank;
     }
   }
-  // What a merge makes, and whether some merge has it on its left, or on its right.
+  // The token that a merge makes, and whether it is the left or the right part of another merge.
   struct Merged {
     int32_t id = 0;
     bool is_left = false;

@@ -29,11 +29,12 @@ class Normalizer {
 
   virtual Growth growth() const = 0;
 
-  // Whether a text may be cut before any space or line end and its parts normalized one by one.
+  // True if a text may be cut before any space or line end, and its parts normalized one by one,
+  // with the same result.
   virtual bool cuts_at_spaces() const { return false; }
 
-  // Whether normalized text begins with what its first character became, no whitespace comes of any
-  // other character, and no character becomes punctuation and more.
+  // True if three rules hold: normalized text begins with the result of its first character; only
+  // whitespace becomes whitespace; no character becomes punctuation together with other characters.
   virtual bool keeps_start() const { return false; }
 };
 

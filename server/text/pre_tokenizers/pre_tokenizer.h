@@ -42,18 +42,19 @@ class PreTokenizer {
   // Of a piece.
   virtual Growth growth() const { return {}; }
 
-  // Whether a text may be cut before any space or line end and its parts split one by one.
+  // True if a text may be cut before any space or line end, and its parts split one by one, with
+  // the same result.
   virtual bool cuts_at_spaces() const { return false; }
 
-  // Whether Piece::starts_input counts. For the library, each piece that comes of the text's first
-  // character begins with it.
+  // True if the result depends on Piece::starts_input. For the library, each piece that comes of
+  // the text's first character begins with it.
   virtual bool needs_start() const { return false; }
 
-  // Whether pieces that come of one character may be several, behind a normalizer or without one.
-  // Those of a normalizer that keeps_start are no punctuation.
+  // True if one character may become several pieces; `normalized`: behind a normalizer. Pieces of a
+  // normalizer that keeps_start are no punctuation.
   virtual bool parts_characters(bool /*normalized*/) const { return false; }
 
-  // Whether a step that needs_start is behind one that parts_characters.
+  // True if a step that needs_start comes after a step that parts_characters.
   virtual bool loses_start(bool /*normalized*/) const { return false; }
 };
 

@@ -9,7 +9,8 @@
 
 namespace attendant {
 
-// Where the separators that cut a text go.
+// The place of a separator after a text was cut at it: dropped, a piece of its own, or part of a
+// neighbour.
 enum class SeparatorBehavior {
   kRemoved,
   kIsolated,

@@ -21,7 +21,7 @@ struct FamilyRole {
   absl::string_view token;
 };
 
-// How transformers makes a tokenizer of a family's sentencepiece model.
+// The rules by which transformers makes a tokenizer of a family's sentencepiece model.
 struct SentencePieceFamily {
   absl::string_view tokenizer_class;  // without "Fast"
   absl::string_view model_type;       // of config.json

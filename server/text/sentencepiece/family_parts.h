@@ -26,7 +26,7 @@ struct FamilyOptions {
 // INVALID_ARGUMENT for a field of another type.
 absl::StatusOr<FamilyOptions> ReadFamilyOptions(const JsonNode& tokenizer_config);
 
-// How many <extra_id_N> there are. INVALID_ARGUMENT for too many.
+// The number of <extra_id_N> tokens. INVALID_ARGUMENT for too many.
 absl::StatusOr<int64_t> ReadExtraIds(const JsonNode& tokenizer_config,
                                      const SentencePieceFamily& family);
 

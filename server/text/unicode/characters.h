@@ -19,7 +19,7 @@ namespace attendant {
 
 bool IsWhitespace(char32_t character);
 
-// Whether a version of Unicode has the character, by the installed ICU's tables.
+// True if the version of Unicode has the character, by the tables of the installed ICU.
 bool IsAssigned(char32_t character, int unicode_version);
 
 // ASCII symbols and Unicode punctuation: each is a word of its own.
@@ -49,7 +49,8 @@ inline constexpr size_t kCharacterClasses = size_t{2} << kMajorCategories;
 // Numbers of any kind, by Unicode 17.
 bool IsNumeric(char32_t character);
 
-// Whether \w of a Unicode regular expression matches it, by the installed ICU's tables.
+// True if \w of a Unicode regular expression matches the character, by the tables of the installed
+// ICU.
 bool IsWordCharacter(char32_t character);
 
 // 0 for a starter; marks with other classes are sorted by it, stably.

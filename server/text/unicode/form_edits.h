@@ -17,10 +17,10 @@ struct CharacterEdit {
   int32_t change = 0;
 };
 
-// How AppendNormalForm makes the normal form of `text`, as the `tokenizers` library counts it: of
-// the characters that one decomposes into, all but the first are put in; each that composes with
-// the one before goes. After more than `max_edits` it stops. Time is n log n in the text's bytes.
-// REQUIRES: valid UTF-8.
+// The edits by which AppendNormalForm makes the normal form of `text`, counted as in the
+// `tokenizers` library. A character that decomposes is replaced by its first part, and the other
+// parts are inserted. A character that composes with the one before is removed. Stops after more
+// than `max_edits`. Time is n log n in the text's bytes. REQUIRES: valid UTF-8.
 std::vector<CharacterEdit> NormalFormEdits(NormalForm form, absl::string_view text,
                                            size_t max_edits);
 

@@ -115,14 +115,14 @@ class Pattern::Matcher {
   Match Find(size_t from);
 
  private:
-  // What is known of an item of a sequence, so that no character is read again and again. Places
-  // are kept of one stretch of the text; one that is apart takes its place.
+  // The results for one item of a sequence so far, so that no character is read again and again.
+  // Covers one stretch of the text; a stretch elsewhere replaces it.
   struct Memo {
-    // The characters of the item's set that follow each other, up to one that is not of it.
+    // A run of characters of the item's set, up to the first character outside the set.
     const char* run_begin = nullptr;
     const char* run_end = nullptr;
-    // Where this item and those behind it do not match: at every character from the first place to
-    // the last one.
+    // The places where this item and the items after it do not match: every character from the
+    // first to the last.
     const char* first_failure = nullptr;
     const char* last_failure = nullptr;
 

@@ -47,7 +47,7 @@ inline const char* CharacterBefore(const char* position) {
   return position;
 }
 
-// That character. REQUIRES: likewise.
+// The character before `position`. REQUIRES: as CharacterBefore.
 inline char32_t PreviousCharacter(const char* position) {
   position = CharacterBefore(position);
   return NextCharacter(position);

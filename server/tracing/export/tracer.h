@@ -54,7 +54,7 @@ class Tracer {
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // Whether the spans of a trace shall be sent: see Sampler.
+  // True if the spans of a trace are to be sent, see Sampler.
   bool Samples(std::optional<bool> caller, uint64_t trace_low) const {
     return options_.sampler.Samples(caller, trace_low);
   }

@@ -61,8 +61,8 @@ struct MaskTensor {
   bool present() const { return dims != std::array<int64_t, 4>{}; }
 };
 
-// Which keys a query may attend to: those that none of these leaves out. A query with none left
-// gets zeros for its output and its weights.
+// The attention mask. A query attends to the keys that no field leaves out. A query without such a
+// key gets zeros for its output and its weights.
 struct Mask {
   MaskTensor tensor;
   // 0 leaves the key out for every query (the inverse of PyTorch's key_padding_mask). One for each
@@ -103,7 +103,7 @@ struct Call {
   const cpu::IsaLevel* isa = nullptr;  // the kernels that compute it, of FindIsa
 };
 
-// Where results go. Memory is the caller's and overlaps no operand.
+// The results of a call. The memory is the caller's, and overlaps no operand.
 struct Outputs {
   OutputRows out;  // [heads, queries, out dim] for each sequence, of the call's dtype
   // Sequence after sequence, [heads or 1, queries, keys] each; so [batch, heads or 1, queries,

@@ -38,7 +38,7 @@ absl::StatusOr<TensorView<const float, 2>> RequireParameter(const Call& call,
                                                             absl::string_view name, int64_t rows,
                                                             int64_t columns);
 
-// Whether the call brings it.
+// True if the call has the parameter `name`.
 bool HasParameter(const Call& call, absl::string_view name);
 
 // INVALID_ARGUMENT where a scale came with the call, for kinds that have none.
@@ -69,14 +69,15 @@ absl::StatusOr<Cost> OutputCost(const Call& call, int64_t out_heads, int64_t out
 // Sum over sequences of queries * keys. REQUIRES: CheckCall accepted the call.
 absl::StatusOr<int64_t> ScorePairs(const Call& call);
 
-// Those of them that causal and window leave, about. REQUIRES: ScorePairs accepted the call.
+// The number of (query, key) pairs that causal and window leave, about. REQUIRES: ScorePairs
+// accepted the call.
 int64_t SeenPairs(const Call& call);
 
-// Whether a query's keys differ by more than window and causal.
+// True if a mask beside causal and window applies to scores: mask tensor, key mask or ALiBi.
 bool HasKeyBiases(const Call& call);
 
-// Where a sequence's [heads or 1, queries, keys] begin in Outputs::weights, given Cost's
-// weights_heads. REQUIRES: CheckCall accepted the call.
+// The offset in floats of a sequence's weights [heads or 1, queries, keys] in
+// Outputs::attention_weights. `weights_heads` is Cost's. REQUIRES: CheckCall accepted the call.
 int64_t WeightsOffset(const Call& call, int64_t weights_heads, int64_t sequence);
 
 }  // namespace attendant::attention

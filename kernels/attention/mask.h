@@ -32,7 +32,7 @@ class MaskReader {
   // bias[j] = Bias(query, keys[j]).
   void Biases(int64_t query, std::span<const int64_t> keys, float* bias) const;
 
-  // Where the sequence and head begin in the mask tensor.
+  // The offset in elements of the sequence and head in the mask tensor.
   int64_t first() const { return first_; }
 
  private:

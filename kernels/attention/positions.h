@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "kernels/attention/attention.h"
 
-// Where tokens stand. Tables are added to queries and keys before attention, rotary turns them, and
-// ALiBi is part of a call's mask.
+// Position encodings. Tables are added to queries and keys before attention, rotary encodings
+// rotate them, and ALiBi is part of a call's mask.
 namespace attendant::attention {
 
 inline constexpr float kDefaultBase = 10000;

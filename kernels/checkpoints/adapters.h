@@ -39,7 +39,7 @@ absl::Status MergeAdapter(const JsonNode& config, absl::string_view adapter, Ten
 // weights.
 absl::Status CheckNoPeftAdapter(const std::string& directory);
 
-// Whether a tensor of that name becomes a merged weight.
+// True if a tensor of this name becomes a merged weight.
 bool TakesAdapters(absl::string_view tensor);
 
 }  // namespace attendant

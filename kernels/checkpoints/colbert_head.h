@@ -26,9 +26,9 @@ absl::Status ReadColbertHead(const JsonNode& config, const JsonFolder& folder, i
                              const EncoderWeights& weights, TensorStore& store,
                              std::vector<TokenHead>& heads);
 
-// Whether the chain of modules.json is of a ColBERT model: a Transformer, then one Dense or
-// several, and nothing behind, as PyLate saves it; or behind them MultiVectorMask and Normalize in
-// any order, as sentence-transformers' MultiVectorEncoder does.
+// True if the chain of modules.json is of a ColBERT model: a Transformer, then one Dense or
+// several. PyLate saves nothing after them; sentence-transformers' MultiVectorEncoder saves
+// MultiVectorMask and Normalize in any order.
 absl::StatusOr<bool> IsColbertChain(const JsonNode& modules);
 
 // The folder of the MultiVectorMask in modules.json; unset: there is none. INVALID_ARGUMENT for a

@@ -17,8 +17,8 @@ class TensorStore;
 // The first of `architectures`; empty where there is none.
 absl::StatusOr<std::string> FirstArchitecture(const JsonNode& config);
 
-// How many labels a head has: as `id2label` says, else as tensor `out`.weight does.
-// INVALID_ARGUMENT for none.
+// The number of labels of a head: of `id2label`, else the rows of the tensor `out`.weight, else 2.
+// INVALID_ARGUMENT if `id2label` is empty.
 absl::StatusOr<int64_t> CountLabels(const JsonNode& config, absl::string_view out,
                                     const TensorStore& store);
 

@@ -24,8 +24,8 @@ struct NormSuffixes {
   absl::string_view beta = ".bias";
 };
 
-// Those of `norm` in `store`: today's, or .gamma and .beta where only such a tensor is stored, as
-// in Google's checkpoints of BERT.
+// The suffixes of `norm` in `store`: .weight and .bias, or .gamma and .beta where only these are
+// stored, as in Google's BERT checkpoints.
 NormSuffixes FindNormSuffixes(const TensorStore& store, absl::string_view norm);
 
 }  // namespace attendant

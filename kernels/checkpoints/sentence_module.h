@@ -22,14 +22,14 @@ absl::string_view ModuleClass(absl::string_view type);
 // Of modules.json.
 inline constexpr size_t kMaxModules = 32;
 
-// Whether module `index` of modules.json is there and of the class `name`. INVALID_ARGUMENT unless
+// True if module `index` of modules.json exists and has the class `name`. INVALID_ARGUMENT unless
 // it is a list of modules with types.
 absl::StatusOr<bool> IsModule(const JsonNode& modules, size_t index, absl::string_view name);
 
 // INVALID_ARGUMENT where `path`, the folder of a module of modules.json, leaves the checkpoint's.
 absl::Status CheckModulePath(const JsonNode& module, absl::string_view path);
 
-// Whether the chain of modules.json is a Transformer and LogitScore. INVALID_ARGUMENT for a file
+// True if the chain of modules.json is a Transformer and a LogitScore. INVALID_ARGUMENT for a file
 // that is not valid.
 absl::StatusOr<bool> IsLogitScoreChain(const JsonNode& modules);
 // The config.json of the LogitScore in such a folder; nullopt for other folders.

@@ -22,7 +22,7 @@ enum class EncoderInput : uint8_t {
   kStates,  // the caller's own states
 };
 
-// Where a branch of a layer, attention or ffn, is normalized.
+// The place of the norm in a branch of a layer (attention or ffn).
 enum class NormPlace : uint8_t {
   kPost,  // x = norm(x + branch(x))
   kPre,   // x = x + branch(norm(x))
@@ -47,7 +47,7 @@ enum class Biases : uint8_t {
   kOptional,  // an absent one stands for zeros
 };
 
-// How a token's position enters.
+// The position encoding.
 enum class Positions : uint8_t {
   kLearned,  // by an embedding, as part of the input
   kRotary,   // by angles that turn queries and keys (Su et al. 2021)

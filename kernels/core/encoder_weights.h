@@ -45,8 +45,8 @@ struct ExpertWeights {
 struct EncoderLayerWeights : MultiHeadWeights {
   LayerNormWeights attention_norm;
   LayerNormWeights attention_output_norm;  // of kBoth or a second_attention_norm
-  // Where the config has them: of kHead gamma alone [head_dim], of kWhole [context_width] and
-  // [key_width].
+  // Norms of query and key, if the config has them. kHead: gamma alone, [head_dim]. kWhole:
+  // [context_width] for queries, [key_width] for keys.
   LayerNormWeights query_norm, key_norm;
   LinearWeights ffn_gate;  // [ffn, hidden], where the ffn is gated
   LinearWeights ffn_up;    // [ffn, hidden]
@@ -59,8 +59,8 @@ struct EncoderLayerWeights : MultiHeadWeights {
   LayerNormWeights ffn_output_norm;  // of kBoth
 };
 
-// Whether two layers are views of the same tensors, not copies: what is made of one is good for the
-// other.
+// True if two layers are views of the same tensors, not copies, so that both can share packed
+// weights.
 bool SameTensors(const EncoderLayerWeights& a, const EncoderLayerWeights& b);
 
 // Views of a whole encoder's tensors. `storage` keeps the memory alive that they point into (a

@@ -9,7 +9,7 @@
 
 namespace attendant {
 
-// How a sequence's token states become one vector.
+// The pooling of a sequence's token states [len, hidden] into one vector [hidden].
 enum class Pooling : uint8_t {
   kNone,
   kMean,  // average of its tokens
@@ -21,7 +21,7 @@ enum class Pooling : uint8_t {
   kWeightedMean,  // average; a token at position p counts p + 1 times
 };
 
-// Whether SequenceOutputs may ask for it.
+// True if back ends compute this pooling, so that SequenceOutputs may have it.
 constexpr bool IsPooledByBackEnds(Pooling pooling) {
   return pooling != Pooling::kMeanSqrtLen && pooling != Pooling::kWeightedMean;
 }

@@ -28,14 +28,14 @@ struct TokenSpan {
   friend bool operator==(const TokenSpan&, const TokenSpan&) = default;
 };
 
-// Whether PoolSpan may be asked for it: not the kinds that are one token of a sequence.
+// True if PoolSpan computes this pooling. False for the kinds that pick one token of a sequence.
 constexpr bool IsPooledOverSpans(Pooling pooling) {
   return pooling == Pooling::kMean || pooling == Pooling::kMax ||
          pooling == Pooling::kMeanSqrtLen || pooling == Pooling::kWeightedMean;
 }
 
-// As PoolTokens, of the tokens in `span` alone: states [len, hidden] -> pooled [kinds, hidden], or
-// zeros where no token stands there. REQUIRES: the kinds are IsPooledOverSpans.
+// Pools the tokens in `span` alone, as PoolTokens does: states [len, hidden] -> pooled [kinds,
+// hidden]. Zeros if the span has no token. REQUIRES: the kinds are IsPooledOverSpans.
 void PoolSpan(TensorView<const float, 2> states, std::span<const int32_t> positions,
               std::span<const Pooling> kinds, TokenSpan span, float* pooled);
 

@@ -12,7 +12,7 @@
 
 namespace attendant {
 
-// How scores are made from a classifier's logits.
+// The function from a classifier's logits to its scores.
 enum class ScoreActivation : uint8_t { kNone, kSigmoid, kSoftmax };
 
 // The head of a sequence classifier, from one vector of a sequence to a logit for each label:

@@ -19,8 +19,8 @@ enum class TokenHeadKind : uint8_t {
   kVectors,       // a vector: ColBERT, the multi-vector part of BGE-M3
 };
 
-// How SPLADE makes one weight for an id of the vocabulary from its logits at all tokens:
-// pool(activation(logits)), with activation(x) = log(1 + relu(x)).
+// The options of SPLADE. The weight of a vocabulary id is pool(activation(logits of the id at all
+// tokens)), with activation(x) = log(1 + relu(x)).
 struct SpladeOptions {
   bool sum = false;    // else the largest
   bool twice = false;  // log(1 + activation(x)), as OpenSearch's third generation has it

@@ -25,7 +25,7 @@ class TensorStore {
   // INVALID_ARGUMENT for an index that names a file outside the folder or a tensor that is not
   // there.
   static absl::StatusOr<std::unique_ptr<TensorStore>> Open(const std::string& directory);
-  // Those of one file alone. SafetensorsFile::Open's errors.
+  // Opens the tensors of one file alone. Errors are SafetensorsFile::Open's.
   static absl::StatusOr<std::unique_ptr<TensorStore>> OpenFile(const std::string& path);
 
   const StoredTensor* Find(absl::string_view name) const;  // nullptr: no such tensor

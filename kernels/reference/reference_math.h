@@ -59,7 +59,7 @@ Matrix Rotate(const Matrix& x, int64_t heads, const Rotary& rotary,
 // Added to the scaled score of a query and a key; -inf: the query does not see the key.
 using ScoreOffset = absl::FunctionRef<double(int64_t head, int64_t query, int64_t key)>;
 
-// How scores come about: q k^T * scale + offset.
+// The attention scores: q k^T * scale + offset.
 struct Scores {
   int64_t heads;  // of q; k and v may have fewer, each for several of q that follow each other
   double scale;

@@ -37,7 +37,8 @@ class Module {
   // Of the packed weights. Those it was made from stay referenced, for the reference.
   virtual int64_t weight_bytes() const = 0;
 
-  // As the functions of attention.h, which call these; REQUIRES for Run: Measure accepted the call.
+  // The functions Measure and Run of attention.h call these. REQUIRES for Run: Measure accepted the
+  // call.
   virtual absl::StatusOr<Cost> Measure(const Call& call, int threads) const = 0;
   virtual absl::Status Run(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                            const Outputs& outputs) const = 0;

@@ -47,7 +47,8 @@ struct QueryBlock {
   float* scratch = nullptr;  // [scratch_floats]
 };
 
-// How a kind prepares and scores keys. Several threads call the methods at once.
+// The score function of a kind of attention: prepares keys and scores them. Several threads call
+// the methods at once.
 class ScoreModel {
  public:
   virtual ~ScoreModel() = default;

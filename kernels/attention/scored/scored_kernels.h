@@ -80,14 +80,14 @@ struct ScoredKernels {
   float (*sum)(const float* row, int64_t n);
   // sum += row * factor, [n]
   void (*add_scaled)(const float* row, float factor, int64_t n, float* sum);
-  // Whether no value is infinite or NaN. [n]
+  // True if every value is finite. [n]
   bool (*finite)(const float* row, int64_t n);
 };
 
 extern const ScoredKernels kAvx2ScoredKernels;
 extern const ScoredKernels kAvx512ScoredKernels;
 
-// Those of the call's instruction set. REQUIRES: call.isa.
+// The kernels for the call's instruction set. REQUIRES: call.isa.
 const ScoredKernels& ScoredKernelsOf(const Call& call);
 
 }  // namespace attendant::attention

@@ -13,7 +13,7 @@ namespace attendant {
 
 class JsonNode;
 
-// Which tensors have a stored bias; that of a norm is its beta.
+// The tensors with a bias in the checkpoint; the bias of a norm is its beta.
 struct StoredBiases {
   bool qkv = true, attention_output = true, ffn_up = true, ffn_down = true, norms = true;
 };
@@ -79,8 +79,8 @@ struct TensorNames {
   absl::string_view score_bias_norm{};
 };
 
-// How the checkpoints of one family are read. A family is a source of its own here, and a line in
-// families.cc.
+// The reader of one model family's checkpoints. Each family is a source file in this folder, and a
+// line in families.cc.
 struct Family {
   std::span<const absl::string_view> model_types{};  // config.json's
   // The AutoModel of auto_map: code that comes with the checkpoint, and computes this family.

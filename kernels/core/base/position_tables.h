@@ -19,7 +19,8 @@ class RotaryTable {
   // Of all pairs of a head, [head_dim / 2].
   const float* cosines(int64_t position) const { return values_.data() + position * 2 * pairs_; }
   const float* sines(int64_t position) const { return cosines(position) + pairs_; }
-  // Those and these of one position after the other [positions, head_dim]; null: an empty table.
+  // The cosines, then the sines, of each position in turn: [positions, 2, head_dim / 2]; null for
+  // an empty table.
   const float* data() const { return values_.empty() ? nullptr : values_.data(); }
 
   int64_t bytes() const { return static_cast<int64_t>(values_.size() * sizeof(float)); }

@@ -7,8 +7,8 @@
 
 namespace attendant {
 
-// How many processors this process may really use, and why: the smaller of its affinity mask and
-// its cgroup's CPU quota (rounded up), never the machine's core count.
+// The number of processors that this process may use, with the reason: the smaller of its affinity
+// mask and its cgroup's CPU quota (rounded up), not the machine's core count.
 struct CpuBudget {
   int threads = 1;
   std::optional<double> quota;  // processors that the cgroup may use on average

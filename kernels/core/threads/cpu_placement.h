@@ -10,7 +10,7 @@
 
 namespace attendant {
 
-// Whether each compute thread gets a processor of its own.
+// The values of --pin_threads: pin each compute thread to a processor of its own, or not.
 enum class PinThreads : uint8_t {
   kAuto,  // where that cannot cost anything, see PlaceReplicas
   kOn,    // wherever no two threads would share one
@@ -30,7 +30,8 @@ struct CpuPlacement {
       description;  // one line, e.g. "2 replicas of 8 threads, each on a processor of its own"
 };
 
-// Where a model's replicas compute. `domains`: budget.cpus split by ReadCpuDomains. Pure.
+// Chooses the processors of a model's replicas. `domains`: budget.cpus split by ReadCpuDomains.
+// Pure.
 //
 // A thread gets a processor of its own only where no other thread of this process runs there, and
 // where this process may use that processor fully. kAuto asks for one model, as many threads as the

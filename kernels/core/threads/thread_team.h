@@ -8,8 +8,8 @@
 
 namespace attendant {
 
-// How many threads compute together, and where. A number alone stands for threads that go wherever
-// the system puts them.
+// The threads that compute together, and their processors. A number alone means threads that the
+// system places.
 struct ThreadTeam {
   ThreadTeam(int count) : threads(count) {}  // NOLINT: a number is a team
   ThreadTeam(int count, std::vector<int> where, bool each_alone)

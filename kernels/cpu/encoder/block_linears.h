@@ -15,7 +15,8 @@
 
 namespace attendant::cpu {
 
-// Whether all threads compute one block's worth of rows together, or each a part of its rows.
+// The split of up to one block of rows: all threads compute the same rows together, each a slice of
+// the columns (kTogether), or each thread computes its own rows (kApart).
 enum class FewRows : uint8_t { kTogether, kApart };
 
 // The blocks that `tokens` rows are cut into: as many for each thread, where there are rows enough,
@@ -90,7 +91,7 @@ class BlockLinears {
   void Use(ThreadPool& pool) { pool_ = &pool; }
   int threads() const { return static_cast<int>(threads_.size()); }
 
-  // Whether all threads compute so many rows together.
+  // True if all threads compute `rows` rows together, each a slice of the columns.
   bool Together(int64_t rows) const {
     return rows <= kMaxBlockRows && few_rows_ == FewRows::kTogether;
   }

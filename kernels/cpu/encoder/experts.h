@@ -42,7 +42,7 @@ class Experts {
   // Chooses for the block's rows; x [rows of the block, hidden] is what the router reads.
   void Choose(const Block& block, const PackedExperts& experts, const float* x,
               const Choices& choices);
-  // What the chosen experts make of x [tokens, hidden].
+  // Computes the outputs of the chosen experts for x [tokens, hidden].
   void Compute(int64_t tokens, const PackedExperts& experts, const float* x,
                const Choices& choices);
   // y [hidden] = the weighted sum of a row's outputs, plus the bias.

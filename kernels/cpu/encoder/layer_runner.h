@@ -40,7 +40,8 @@ class LayerRunner {
  public:
   struct Tokens {
     int64_t count;
-    // Those whose last states are computed: the first ones that the last layer's attention leaves.
+    // The number of tokens whose last states are computed; the last layer's attention moves their
+    // rows to the front.
     int64_t last_count;
     std::span<const int32_t> positions = {};  // [count] if the encoder's are rotary
   };

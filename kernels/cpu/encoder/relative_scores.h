@@ -17,7 +17,8 @@ class RelativeScores {
  public:
   RelativeScores(const EncoderConfig& config, const EncoderWeights& weights);
 
-  // Whether layer `layer` looks at distances, not only at the order of tokens.
+  // True if the scores of layer `layer` depend on distances between positions: it has a bias or a
+  // window.
   bool in(int64_t layer) const { return !by_distance_.empty() || Window(layer) != kAllKeys; }
 
   // Bias and window of a head, for a sequence whose positions follow one another.
@@ -32,7 +33,7 @@ class RelativeScores {
 
  private:
   int64_t Window(int64_t layer) const { return windows_[static_cast<size_t>(layer)]; }
-  // Where the biases of a head stand: that of a distance at its index, which may be negative.
+  // The biases of a head, indexed by distance, from 1 - max_positions to max_positions - 1.
   const float* AtDistance(int64_t head) const;
 
   int64_t max_positions_;

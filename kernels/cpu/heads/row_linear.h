@@ -18,7 +18,7 @@ namespace attendant::cpu {
 // Rows that a head computes at once.
 inline constexpr int64_t kHeadRows = 128;
 
-// How a head computes: matmuls in f32 or bf16, all else in f32.
+// The compute settings of a head: matmuls in f32 or bf16, all else in f32.
 struct HeadCompute {
   const IsaLevel& level;
   DType dtype = DType::kF32;

@@ -131,8 +131,8 @@ class Matmul {
 absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const IsaLevel& level,
                                                      const Matmul::Options& options);
 
-// Whether the matmul that level.matmul chooses writes options.output in its one pass over y.
-// REQUIRES: a bias, unless the output is kSums.
+// True if the matmul that level.matmul chooses fuses options.output: it writes the output in one
+// pass over y. REQUIRES: a bias, unless the output is kSums.
 bool HasOutput(const IsaLevel& level, const Matmul::Options& options);
 
 }  // namespace attendant::cpu

@@ -13,8 +13,8 @@ namespace attendant::cpu {
 // them, and a row costs the same in every number of rows.
 class TileMatmul final : public Matmul {
  public:
-  // Whether `kernels` have such matmuls: of this format, k, n and output. REQUIRES: a bias, unless
-  // the output is kSums.
+  // True if `kernels` have a matmul for the format, k, n and output of `options`. REQUIRES: a bias,
+  // unless the output is kSums.
   static bool Covers(const VectorKernels& kernels, const Options& options);
 
   // REQUIRES: Covers(kernels, options). `kernels` must outlive it.

@@ -55,7 +55,7 @@ struct ActivationKernels {
 // Terms that the columns and rows of a matmul have beside its operands.
 struct MatmulTerms {
   const float* bias = nullptr;  // [columns], or null: 0
-  // Where sums of 8-bit operands become real numbers: as MatmulRow's, for all rows.
+  // Dequantization of the sums of 8-bit operands, as in MatmulRow, for all rows.
   const RowQuantization* quantization = nullptr;  // [rows]
   const float* column_scales = nullptr;           // [columns], like the next
   const float* column_offsets = nullptr;
@@ -89,7 +89,7 @@ struct MatmulKernels {
   int64_t step_groups = 1;
   Multiply multiply = nullptr;  // y f32; of 8-bit operands s32, without terms
 
-  // These take terms.bias, of 8-bit operands all terms, and write real numbers.
+  // The kernels below use terms.bias, with 8-bit operands all terms, and write real numbers.
   Multiply multiply_to_bf16 = nullptr;  // y in bf16
   Multiply multiply_add = nullptr;      // y f32 += x weight + bias
   // y = activation(x weight + bias), in bf16 of a bf16 matmul, else in f32.

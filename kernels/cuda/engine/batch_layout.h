@@ -8,12 +8,13 @@
 #include "kernels/cuda/cuda_interface.h"
 #include "kernels/cuda/kernels/batch_counts.h"
 
-// How a batch travels to the device: one block of pinned memory, whose places depend on the batch's
-// bucket only, so that a recorded graph finds everything where it was. Host code, no CUDA calls.
+// The layout of a batch on its way to the device: one block of pinned memory. The offsets depend on
+// the bucket alone, so that a recorded graph finds each part at the same place. Host code, no CUDA
+// calls.
 namespace attendant::cuda {
 
-// How many rows a batch of so many tokens is computed with: the next multiple of 16 up to 128, of
-// 64 up to 1024, of 128 beyond. REQUIRES: tokens > 0.
+// The bucket of a batch: the number of rows that it is computed with. `tokens` rounded up to a
+// multiple of 16 up to 128, of 64 up to 1024, of 128 beyond. REQUIRES: tokens > 0.
 int64_t BucketTokens(int64_t tokens);
 
 // Every bucket that batches of up to `max_tokens` need, ascending.
@@ -29,7 +30,7 @@ int64_t LargestOfClass(int row_class);   // its largest
 // sequences are launched kernel by kernel.
 int64_t GraphSequences(int64_t bucket);
 
-// Where the parts begin, in bytes from the block's begin; each is aligned to 16.
+// The offsets of the parts in bytes from the start of the block, each a multiple of 16.
 struct BatchLayout {
   int64_t counts = 0;        // BatchCounts
   int64_t token_ids = 0;     // int32 [bucket]

@@ -25,7 +25,7 @@ class MatmulProbe {
 
   // Takes the results of `algorithm` for all rows as the reference for others.
   Status SetReference(const cublasLtMatmulAlgo_t& algorithm);
-  // Whether `algorithm` gives so many rows the reference's bits.
+  // same = `algorithm` gives the reference's bits for a matmul of `rows` rows.
   Status HasSameBits(const cublasLtMatmulAlgo_t& algorithm, int64_t rows, bool& same);
   // The same for the fewest and the most rows of a class; false where it does not compute them.
   Status SuitsClass(const cublasLtMatmulAlgo_t& algorithm, int row_class, bool& suits);
@@ -53,7 +53,7 @@ class MatmulProbe {
   float NextSpread();  // in (-256, 256), as many small as large ones
   // Copies bytes of the result to the host.
   Status Read(int64_t begin, int64_t bytes, std::byte* to);
-  // Whether rows [begin, end) of the result are the reference's.
+  // same = rows [begin, end) of the result have the reference's bits.
   Status CompareRows(int64_t begin, int64_t end, bool& same);
 
   const Model& model_;

@@ -15,7 +15,7 @@ class ProfileSampler {
   static constexpr int64_t kRuns = 128;
   static constexpr std::chrono::seconds kPause{10};
 
-  // Whether the run that begins now is one of them: kRuns runs and kPause after the last one.
+  // True if the run that begins now is timed: kRuns runs and kPause after the last timed one.
   bool Takes(Clock::time_point now) {
     if (++runs_ < kRuns || now < next_) return false;
     runs_ = 0;

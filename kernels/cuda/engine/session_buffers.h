@@ -9,7 +9,7 @@
 
 namespace attendant::cuda {
 
-// How much a session's memory is for: rows is its largest bucket.
+// The size of the largest batch that a session's memory holds; `rows` is its bucket.
 struct SessionSize {
   int64_t rows = 0;
   int64_t tokens = 0;

@@ -12,7 +12,8 @@
 // Attention on the device; what kernels.h says of pointers, counts, bits and errors holds here too.
 namespace attendant::cuda {
 
-// How the distance from a query's position to a key's enters self-attention.
+// The relative position bias: the part of a self-attention score that depends on the distance from
+// the query's position to the key's.
 struct DistanceRule {
   const int32_t* positions = nullptr;  // [tokens]; null: distances do not enter
   // Null, or what is added to scores: that of head h and distance d at h * stride + d.
@@ -35,9 +36,9 @@ struct AttentionArgs {
   AttentionRule rule;         // causal, window (attention_plan.h); of distances where they enter
   int32_t heads_per_key = 1;  // so many heads that follow one another share keys and values
   DistanceRule distance{};
-  // Null, or what each (query, key) of each sequence adds to its score: -inf lets it not take part.
-  // That of sequence s begins at bias + mask_starts[s], its rows bias_stride apart (0: one row for
-  // all queries), the same for all heads.
+  // Null, or the bias that is added to the score of each (query, key) of each sequence; -inf leaves
+  // the pair out. The biases of sequence s begin at bias + mask_starts[s], with rows bias_stride
+  // apart (0: one row for all queries), the same for all heads.
   const float* bias;
   int64_t bias_stride;
   const uint8_t* allowed;  // null, or 0 where a (query, key) does not take part; otherwise as bias

@@ -7,8 +7,8 @@
 
 #include "kernels/cuda/runtime/host_device.h"
 
-// How attention is cut into tasks and tiles and which (query, key) pairs may meet. Plain
-// arithmetic, the same code on the host, where the tests cover it, and on the device.
+// The split of attention into tasks and tiles, and the (query, key) pairs that the mask allows.
+// Plain arithmetic: the same code runs on the device and on the host, where tests cover it.
 
 namespace attendant::cuda {
 
@@ -65,8 +65,7 @@ ATTENDANT_HOST_DEVICE inline KeyRange TaskKeys(const AttentionRule& rule,
           AllowedKeys(rule, last, task.keys).end};
 }
 
-// How many tasks sequences of these lengths make at most: `tokens` queries in `sequences`
-// sequences.
+// The largest number of tasks for `tokens` queries in `sequences` sequences.
 constexpr int64_t MaxAttentionTasks(int64_t tokens, int64_t sequences) {
   return tokens / kTaskQueries + std::min(tokens, sequences);
 }

@@ -6,7 +6,7 @@
 #include "kernels/cuda/kernels/attention_plan.h"
 #include "kernels/cuda/runtime/host_device.h"
 
-// How tiles of 16-bit numbers lie in shared memory. Plain arithmetic, tested on the host.
+// The layout of tiles of 16-bit numbers in shared memory. Plain arithmetic, tested on the host.
 namespace attendant::cuda {
 
 // Numbers of 16 bits in a chunk of 16 bytes, what is copied and loaded at a time.
@@ -24,7 +24,7 @@ struct Tile {
   static constexpr int kPanelRowBytes = kHeadDim == 32 ? 64 : 128;
   static constexpr int kPanelChunks = kPanelRowBytes / 16;
 
-  // Where a chunk of a row begins, in bytes. A row's chunks are permuted by the row so that one
+  // The offset in bytes of a chunk of a row. A row's chunks are permuted by the row so that one
   // chunk of 8 consecutive rows, what a matrix load takes at once, is in 8 different groups of
   // banks: chunk c of row r is at place c ^ (r mod 8), and for head_dim 32, where two rows share
   // 128 bytes, at c ^ (r / 2 mod 4). (wgmma knows these as its swizzles of 128 and 64 bytes; they
@@ -34,7 +34,7 @@ struct Tile {
     return static_cast<uint32_t>(((chunk / kPanelChunks * kRows + row) * kPanelChunks + place) *
                                  16);
   }
-  // Where a column of row 0 would begin, were rows not permuted.
+  // The offset in bytes of a column of row 0 without the permutation.
   ATTENDANT_HOST_DEVICE static constexpr uint32_t PanelOffset(int column) {
     const int bytes = 2 * column;
     return static_cast<uint32_t>(bytes / kPanelRowBytes * kRows * kPanelRowBytes +

@@ -5,8 +5,8 @@
 
 namespace attendant::cuda {
 
-// How many rows, sequences and attention tasks there are, read by kernels on the device: a recorded
-// graph has launches of its bucket's largest size, and what is beyond the counts does nothing. Rows
+// The numbers of rows, sequences and attention tasks of a batch, read by kernels on the device. A
+// recorded graph launches the largest size of its bucket; blocks beyond the counts do nothing. Rows
 // beyond the counts hold finite numbers or are never read.
 struct BatchCounts {
   int32_t tokens = 0;

@@ -50,7 +50,7 @@ inline constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 Status ListAlgorithms(const MatmulContext& context, const MatmulShape& shape, int64_t rows,
                       int limit, std::vector<cublasLtMatmulAlgo_t>& algorithms);
 
-// Whether the algorithm can compute so many rows within the workspace.
+// accepts = the algorithm can compute `rows` rows within the workspace.
 Status Accepts(const MatmulContext& context, const MatmulShape& shape, int64_t rows,
                const cublasLtMatmulAlgo_t& algorithm, bool& accepts);
 

@@ -73,7 +73,7 @@ class Model {
     return kind != MatmulKind::kEmbedding || ProjectsEmbeddings(config_);
   }
   MatmulShape shape(MatmulKind kind) const;  // of one that it has
-  // What a layer's queries see, and how distances between `positions` [tokens] enter.
+  // The mask of a layer (causal, window), and its relative position bias for `positions` [tokens].
   AttentionRule rule(int64_t layer) const;
   DistanceRule distances(int64_t layer, const int32_t* positions) const;
   AlgorithmTable& algorithms() { return algorithms_; }

@@ -11,7 +11,7 @@ namespace attendant::cuda {
 // The number format of states and of the matmuls' operands (cuda_interface.h says what each is).
 enum class DType : int32_t { kF32 = 0, kBf16 = 1, kF16 = 2, kFp8 = 3 };
 
-// As users write it: "bf16".
+// The name of the format as in the flag --dtype: "bf16".
 inline const char* DTypeName(DType dtype) {
   constexpr const char* kNames[] = {"f32", "bf16", "f16", "fp8"};
   return kNames[static_cast<int>(dtype)];

@@ -32,7 +32,7 @@ class [[nodiscard]] Status {
 Status Check(cudaError_t error, const char* what);
 Status Check(cublasStatus_t status, const char* what);
 
-// Whether the error leaves the device unusable for the rest of the process.
+// True if the device is unusable after this error for the rest of the process.
 bool LosesDevice(cudaError_t error);
 
 #define ATTENDANT_CUDA_TRY(expression)                                             \

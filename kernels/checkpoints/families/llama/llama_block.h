@@ -44,7 +44,7 @@ constexpr BertFields OptionalHeadDim() {
   return fields;
 }
 
-// Whether a decoder has a causal mask.
+// The attention mask of a decoder: causal or bidirectional.
 enum class DecoderMask : uint8_t {
   kByConfig,  // where `is_causal` is not false. `use_bidirectional_attention` is UNIMPLEMENTED: the
               // classes of transformers itself do not read it
@@ -64,7 +64,7 @@ absl::Status CheckWholeAttention(const JsonNode& json);
 // The same of `layer_types` alone.
 absl::Status CheckLayerTypesAreFull(const JsonNode& json);
 
-// The names of its tensors.
+// The tensor names of a Llama checkpoint.
 constexpr TensorNames LlamaNames() {
   return {.prefix = "model.",
           .token_embedding = "embed_tokens",

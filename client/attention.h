@@ -30,7 +30,7 @@ enum class WeightsOutput { kNone, kPerHead, kAveraged };
 // The feature map phi of linear attention: elu(x) + 1, or max(x, 0).
 enum class LinearFeatureMap { kEluPlusOne, kRelu };
 
-// How positions of tokens enter the attention. A field that its kind does not name is not read.
+// The position encoding of an attention call. A field that belongs to another kind is not read.
 struct AttentionPositions {
   enum class Kind {
     kNone,        // not at all, or as the module does

@@ -79,9 +79,8 @@ class Client {
   // lists the models if there are several; NOT_FOUND if there is none.
   absl::StatusOr<std::string> OnlyModel();
 
-  // Whether the whole server, which is service "", or the model named `service` is serving.
-  // NOT_FOUND: the server has no such service. Waits no longer than `timeout`, nor than
-  // ConnectOptions::timeout.
+  // The health of the whole server (service ""), or of the model named `service`. NOT_FOUND: the
+  // server has no such service. Waits no longer than `timeout`, nor than ConnectOptions::timeout.
   absl::StatusOr<ServingStatus> Health(absl::string_view service = "",
                                        absl::Duration timeout = absl::InfiniteDuration());
 

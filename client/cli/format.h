@@ -41,7 +41,7 @@ std::string Thousands(int64_t value);
 // " (cut from 300)" for a sequence that was cut, else nothing.
 std::string CutNote(const SequenceInfo& info);
 
-// Whether a score stands before another: the higher one first, what is not a number last.
+// The sort order of scores: true if `score` comes before `other`. Higher scores first, NaN last.
 bool Before(float score, float other);
 
 // Indices of the `most` highest scores, in the order of Before; equal ones in their order.

@@ -31,7 +31,7 @@ struct LoadPlan {
   absl::Duration end() const { return warmup + duration; }
 };
 
-// How a load goes on.
+// The next step of a load.
 enum class Course {
   kGoOn,
   kFinish,     // sends no more requests, as at the end of the plan, and waits for those that run

@@ -11,7 +11,8 @@
 
 namespace attendant::client {
 
-// How the hidden states of a sequence become one vector. kModelDefault takes the model's own way.
+// The pooling of a sequence's hidden states into one vector. kModelDefault takes the model's own
+// pooling.
 enum class Pooling { kModelDefault, kMean, kCls, kMax, kLast, kMeanSqrtLen, kWeightedMean };
 
 // The sequences that the server cuts to the model's limit. It refuses other long sequences.
@@ -25,7 +26,7 @@ enum class Truncation {
 // The text of a pair that is cut: the longer one first, or one alone.
 enum class PairTruncation { kLongestFirst, kOnlyFirst, kOnlySecond };
 
-// How embeddings come: as numbers of EncodeRequest.dtype, or quantized. kInt8: rounded, with a
+// The format of embeddings: numbers of EncodeRequest.dtype, or quantized. kInt8: rounded, with a
 // scale for each. kBinary and kUbinary: a bit for each dimension, 1 above 0, eight to a byte, the
 // first in its highest bit; a byte of kBinary is 128 less.
 enum class EmbeddingFormat { kNumbers, kInt8, kBinary, kUbinary };

@@ -5,7 +5,7 @@
 
 namespace attendant::client {
 
-// Where the time of a request went inside the server, in microseconds.
+// The time that a request spent inside the server, by phase, in microseconds.
 struct Timings {
   int64_t tokenize_us = 0;  // reading and tokenizing
   int64_t queue_us = 0;     // from admission until the last sequence entered a batch

@@ -46,7 +46,7 @@ struct RequestFlags {
                          OrderedEncoder::Sink take) const;
 };
 
-// Whether the server describes the model that a request names, in the version that it names.
+// True if `described` is the model that `request` names, in the version that it names.
 bool IsModelOf(const EncodeRequest& request, const ModelInfo& described);
 
 // The server's description of the model of a request: of its versions, the last one that has

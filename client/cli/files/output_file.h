@@ -12,8 +12,8 @@ namespace attendant::client {
 // Files that a command writes after its work. The functions give FAILED_PRECONDITION with the
 // file's name and the system's reason.
 
-// Whether the file can be written, for the start of the work: a mistyped name costs none. The file
-// stays as it is, or is not made. An empty name is none.
+// OK if the file can be written. Called before the work starts, so that a mistyped name fails at
+// once. Neither changes nor creates the file. OK for an empty name, which means no file.
 absl::Status CheckWritable(const std::string& path);
 
 // Writes the parts one after another, in place of what the file held.

@@ -37,7 +37,7 @@ class ConfidenceWatch {
   const absl::Duration warmup_;
   const double percent_;
   absl::Notification reached_;
-  // Those of Abseil wait by the wall clock.
+  // std::, since the waits of Abseil's mutex use the wall clock.
   std::mutex mutex_;
   std::condition_variable stopping_;
   bool stop_ = false;   // under mutex_

@@ -38,7 +38,7 @@ class CompletionThread {
   // Every tag in it is a Tag.
   grpc::CompletionQueue* queue() { return &queue_; }
 
-  // Whether this is the thread.
+  // True if the caller runs on this thread.
   bool IsCurrent() const;
 
  private:
@@ -51,8 +51,9 @@ class CompletionThread {
   std::thread thread_;
 };
 
-// As many as `connections` need on this machine, at least one; not started. gRPC polls the
-// connections of a process on one thread at a time, so more threads than needed wake each other.
+// The threads that `connections` connections need on this machine, at least one; not started. gRPC
+// polls the connections of a process on one thread at a time, so more threads than needed wake each
+// other.
 std::vector<std::unique_ptr<CompletionThread>> MakeCompletionThreads(size_t connections);
 
 }  // namespace attendant::client

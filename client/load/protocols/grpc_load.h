@@ -62,7 +62,7 @@ struct GrpcLoad {
   std::vector<std::pair<std::string, std::string>> metadata = {};  // of each call
 };
 
-// As many connections as the spec says. FAILED_PRECONDITION where MakeChannel refuses.
+// The connections of the spec, as many as it says. FAILED_PRECONDITION where MakeChannel refuses.
 absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> MakeChannels(const TargetSpec& spec);
 
 // Sends the requests one by one or on streams, as the spec says.

@@ -22,9 +22,9 @@ struct KserveModel {
   int64_t max_batch_size = 0;  // 0: requests have no batch dimension
   std::vector<Input> inputs;
 
-  // Whether one of the inputs is a mask that tells tokens from padding.
+  // True if an input is an attention mask.
   bool has_mask() const;
-  // Whether one of the inputs is texts.
+  // True if an input has texts.
   bool takes_texts() const;
 };
 

@@ -36,7 +36,8 @@ struct ComparedFigure {
   Change change = Change::kUnknown;
 
   bool is_share() const;  // of the requests, from 0 to 1
-  // Whether every load that is long enough has batches of it: requests_per_s, error_rate, mean.
+  // True for the figures that every long enough load has in batches: requests_per_s, error_rate,
+  // mean.
   bool is_basic() const;
   // The difference in percent of A, whatever its sign; infinite from 0. REQUIRES: difference.
   double PercentOfA() const;

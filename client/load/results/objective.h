@@ -22,23 +22,23 @@ class Condition {
   // large. Figures per second are refused.
   static absl::StatusOr<Condition> ParseObjective(absl::string_view text);
 
-  // Whether the condition is true. A request that was not sent, or that ended with
-  // DEADLINE_EXCEEDED, counts as one that takes for ever; one that failed otherwise is in no
-  // latency. A figure that the load does not have (of no answered request, or tokens that the
-  // protocol does not tell) makes no condition true.
+  // True if the condition holds. A request that was not sent, or that ended with DEADLINE_EXCEEDED,
+  // counts as one that takes for ever; one that failed otherwise is in no latency. A figure that
+  // the load does not have (of no answered request, or tokens that the protocol does not tell)
+  // makes no condition true.
   bool Holds(const LoadResult& result) const;
-  // Whether the load has the figure.
+  // True if the load has the figure.
   bool IsKnown(const LoadResult& result) const;
 
-  // Whether it is about the error_rate.
+  // True if the figure is error_rate.
   bool bounds_errors() const { return unit_ == Unit::kShare; }
 
-  // What it says of a latency; zero: it is about another figure.
+  // The bound, if the figure is a latency; zero for other figures.
   absl::Duration latency_bound() const {
     return unit_ == Unit::kSeconds ? absl::Seconds(bound_) : absl::ZeroDuration();
   }
 
-  // As it was given.
+  // The text that was parsed.
   const std::string& text() const { return text_; }
   // "p99 is 62.1 ms", or "p99 is unknown".
   std::string Describe(const LoadResult& result) const;

@@ -42,10 +42,10 @@ struct LoadResult {
 //               its processors, in a second or more
 std::string ClientBottleneck(const LoadResult& result);
 
-// Whether the server falls behind an open loop: over the window, the requests that wait for an
-// answer have become more by over 3 % of those that came, and by over what chance does to random
-// arrivals, the square root of their number (times that of the burst). It would fall behind without
-// end, which latencies of a short load do not show. REQUIRES: a window that the plan's duration
+// True if the server falls behind an open loop. Over the window, the number of requests without an
+// answer has grown by more than two bounds: 3 % of the arrivals, and the chance of random arrivals,
+// which is the square root of their number (times that of the burst). Such a backlog grows without
+// end; the latencies of a short load do not show it. REQUIRES: a window that the plan's duration
 // ends, and a warm-up as long as the server's latency.
 bool FallsBehind(const LoadResult& result);
 

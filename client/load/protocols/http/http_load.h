@@ -17,9 +17,9 @@ namespace attendant::client {
 
 inline constexpr char kContentType[] = "Content-Type";
 
-// Where the requests of a spec go, that they are JSON, and their API key. FAILED_PRECONDITION:
-// spec.connect asks for another address than that of plain HTTP, or for TLS or a trace.
-// INVALID_ARGUMENT: the key's file cannot be used.
+// The target of a spec's requests: the address, the header for JSON, and the API key.
+// FAILED_PRECONDITION: spec.connect asks for another address than that of plain HTTP, or for TLS or
+// a trace. INVALID_ARGUMENT: the key's file cannot be used.
 absl::StatusOr<HttpTarget> HttpTargetOf(const TargetSpec& spec);
 
 // JSON in one line; bytes that are no UTF-8 are replaced.
@@ -43,7 +43,7 @@ absl::StatusOr<Target> MakeHttpTarget(HttpModel model, HttpTarget target,
 // For a Measure: these look for fields of an answer's JSON, and parse nothing of the thousands of
 // numbers in it. They find no field in texts that come back: there quotes are escaped.
 
-// How many fields `name` there are.
+// The number of JSON fields `name` in `body`.
 int64_t CountFields(absl::string_view name, absl::string_view body);
 // The body from the value of the first field `name` on; empty where there is none.
 absl::string_view FromField(absl::string_view name, absl::string_view body);

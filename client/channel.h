@@ -23,7 +23,8 @@ namespace attendant::client {
 // is a URL. gRPC then runs until the process ends.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ConnectOptions& options);
 
-// The same code. The message names the flag where the server's gRPC finds a request too large.
+// Converts a status, with the same code. If the server's gRPC refused the request for its size, the
+// message names the flag.
 absl::Status ToAbslStatus(const grpc::Status& status);
 
 // Sets the deadline of a call that starts now. An infinite timeout sets none.

@@ -13,7 +13,7 @@ struct HostPort {
   std::string port;  // a number from 0 to 65535, as it is written
 };
 
-// How ParseHostPort reads. The defaults are for an address to connect to.
+// The options of ParseHostPort. The defaults are for an address to connect to.
 struct HostPortOptions {
   bool zone = true;                     // of an IPv6 address: "[fe80::1%eth0]:80"
   bool port_zero = false;               // the system chooses the port

@@ -101,11 +101,12 @@ class FlagParser {
   // the values that it may have; some variables may be set by then.
   absl::StatusOr<std::vector<std::string>> Parse(std::span<const std::string> args);
 
-  // For a terminal: a line or more for each flag under its section, with unit, range and
-  // default.
+  // The help text for a terminal: a line or more for each flag under its section, with unit, range
+  // and default.
   std::string Help() const;
 
-  // For a reference page: a table for each section, under a heading that starts with `heading`.
+  // The reference page in Markdown: a table for each section, under a heading that starts with
+  // `heading`.
   std::string Markdown(absl::string_view heading) const;
 
  private:

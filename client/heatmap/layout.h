@@ -19,7 +19,7 @@ Figure LayOutHeatmap(const AttentionMaps& maps, const TextRuler& ruler);
 // Columns of a grid of `count` maps: about as many as rows, with full rows if possible.
 int64_t GridColumns(int64_t count);
 
-// From 0 up to `largest` in round steps, about `count` of them.
+// The ticks of an axis: about `count` values from 0 to `largest` in round steps.
 std::vector<double> Ticks(double largest, int count);
 
 // The colours of map `index`, [len, len].

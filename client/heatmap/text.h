@@ -23,7 +23,7 @@ class TextRuler {
   TextRuler();
   ~TextRuler();
 
-  // In pixels.
+  // The width of `text` in pixels. `font_size`: likewise in pixels.
   double Width(absl::string_view text, double font_size, bool bold = false) const;
 
   // `text`, or its longest beginning with … that is at most `max_width` wide.

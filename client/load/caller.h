@@ -18,13 +18,13 @@ struct CallResult {
   grpc::StatusCode code = grpc::StatusCode::OK;
   std::string message = {};
   int64_t resent = 0;  // how often the request was sent again; of HTTP
-  // Of a call without error.
+  // The fields below are set for a call without an error.
   int64_t sequences = 0;
   std::optional<int64_t> tokens = {};   // where the protocol tells
   std::optional<Timings> timings = {};  // where the protocol tells
 };
 
-// Of an answer that tells that it is about `told` sequences, where its request has `asked`.
+// The result INTERNAL for an answer with `told` sequences to a request with `asked`.
 inline CallResult OtherNumber(int64_t told, int64_t asked) {
   return {
       .code = grpc::StatusCode::INTERNAL,

@@ -20,7 +20,7 @@ class LengthDistribution {
   // FAILED_PRECONDITION for everything else.
   static absl::StatusOr<LengthDistribution> Parse(absl::string_view spec);
 
-  // In [low(), high()].
+  // A random length in tokens, in [low(), high()].
   int64_t Sample(Random& random) const;
 
   int64_t low() const { return low_; }

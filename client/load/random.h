@@ -14,10 +14,10 @@ class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
 
-  // In [0, 1).
+  // A uniform random number in [0, 1).
   double Uniform() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
 
-  // In [low, high], all equally likely. REQUIRES: low <= high.
+  // A uniform random integer in [low, high]. REQUIRES: low <= high.
   int64_t Integer(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(Uniform() * static_cast<double>(high - low + 1));
   }

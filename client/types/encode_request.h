@@ -78,9 +78,10 @@ struct EncodeRequest {
   // The outputs to answer with; at least one.
   bool last_hidden_state = false;
   std::optional<PooledOptions> pooled = {};
-  // Of a classifier; not together with `pooled`. Or of pairs, by the vectors of ColBERT and BGE-M3.
+  // Scores of a classifier, or of pairs by late interaction (ColBERT, BGE-M3). Not together with
+  // `pooled`.
   std::optional<ScoreActivation> scores = {};
-  // Of heads on tokens, as far as the model has them (ModelInfo::tasks).
+  // Outputs of the model's heads on tokens (ModelInfo::tasks).
   std::optional<SparseOptions> sparse = {};
   std::optional<FillMaskOptions> fill_mask = {};
   std::optional<TokenScoreOptions> token_scores = {};

@@ -20,7 +20,8 @@ struct SequenceInfo {
   // [tokens] when asked for, else empty. A string is empty for an id that the tokenizer lacks.
   std::vector<int32_t> token_ids = {};
   std::vector<std::string> token_strings = {};
-  // Likewise, of texts: code points [first, second), the prompt's counted; 0, 0: a special token.
+  // [tokens] when asked for, else empty. The place of each token in its text: code points [first,
+  // second), the prompt included; (0, 0) for a special token.
   std::vector<std::pair<int32_t, int32_t>> token_offsets = {};
 };
 
@@ -66,8 +67,8 @@ struct EncodeResult {
   Tensor token_scores;                     // [tokens, labels], sequence after sequence
   std::vector<MultiVector> multi_vectors;  // [sequences]
   std::vector<WordWeights> words;          // [sequences]
-  // For each sequence [layers, heads, len, len]. A row belongs to a token that attends, and its
-  // values sum to 1.
+  // [sequences], each [layers, heads, len, len]: a row for each query token, which sums to 1 over
+  // the keys.
   std::vector<Tensor> attention_weights;
   Tensor hidden_states;  // [hidden_layers, tokens, hidden]
   Timings timings;

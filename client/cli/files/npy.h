@@ -24,7 +24,7 @@ absl::Status WriteNpy(const std::string& path, const std::vector<int64_t>& shape
 // FAILED_PRECONDITION, with the file and the reason, for everything else: objects, a header other
 // than a plain dict of the three fields, sizes that disagree.
 absl::StatusOr<Array> ReadNpy(const std::string& path);
-// The same for the bytes of a file; errors call it `name`.
+// Reads the bytes of such a file; errors call it `name`.
 absl::StatusOr<Array> ParseNpy(absl::string_view bytes, const std::string& name);
 
 }  // namespace attendant::client

@@ -17,7 +17,7 @@ namespace attendant::client {
 // Every tensor of the file: F64, F32, F16, BF16, BOOL and integers, converted as by ReadNpy.
 // FAILED_PRECONDITION, with the file and the reason, for everything else.
 absl::StatusOr<std::map<std::string, Array>> ReadSafetensors(const std::string& path);
-// The same for the bytes of a file; errors call it `name`.
+// Reads the bytes of such a file; errors call it `name`.
 absl::StatusOr<std::map<std::string, Array>> ParseSafetensors(absl::string_view bytes,
                                                               const std::string& name);
 

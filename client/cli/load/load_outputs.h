@@ -17,7 +17,8 @@ class LoadOutputs {
   // names the file that cannot be written, or that is given twice.
   absl::Status Open(const std::string& html, const std::string& hlog, const std::string& jsonl);
 
-  // For the calls of the load that begins: empties the file. Null without one.
+  // Empties the JSONL file for the calls of the load that begins, and returns it. Null without such
+  // a file.
   std::ostream* StartJsonl();
 
   // Writes the page of all loads, and the histograms of the last one. FAILED_PRECONDITION when a

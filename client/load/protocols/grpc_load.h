@@ -44,8 +44,8 @@ struct GrpcMethod {
   std::string path;  // "/package.Service/Method"
   // Reads the bytes of an answer as ParseAnswer does. Runs on several threads at a time.
   std::function<bool(grpc::ByteBuffer& bytes, GrpcAnswer& answer)> read;
-  // Of a stream: the number of the field, a string, that a request has its id in and that comes
-  // back with the answer. 0: answers come in the order of the requests.
+  // For a stream: the number of the string field with the request's id, which comes back in the
+  // answer. 0: answers come in the order of the requests.
   int id_field = 0;
 };
 

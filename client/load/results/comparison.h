@@ -30,8 +30,9 @@ struct SettingDifference {
 struct ComparedFigure {
   std::string name;  // "requests_per_s", "error_rate", "mean", "p50", "p90", "p99", "p99.9", "max"
   double a = 0, b = 0;
-  // Of the batches of B minus those of A, as a share of A's mean; of the error_rate, as it is. 95 %
-  // are of the six figures together: so rarely two loads of one server differ clearly in any.
+  // The mean of B's batches minus that of A's, as a share of A's mean; for error_rate the plain
+  // difference. The 95 % confidence holds for all six figures together: two loads of one server
+  // differ clearly in any figure in at most 5 % of comparisons.
   std::optional<Estimate> difference;
   Change change = Change::kUnknown;
 

@@ -15,13 +15,14 @@ struct Estimate {
   double half_width = 0;
 };
 
-// With fewer values there is no confidence interval worth the name.
+// The fewest values for a confidence interval.
 inline constexpr size_t kMinValues = 5;
 
 // The mean of `values`. nullopt with fewer than kMinValues.
 std::optional<Estimate> EstimateMean(std::span<const double> values);
 
-// With 95 % one interval holds its true value, or all six of one comparison do.
+// The meaning of the 95 % confidence: one interval contains its true value (kOfOne), or all six
+// intervals of a comparison do (kOfSix).
 enum class Sure { kOfOne, kOfSix };
 
 // The mean of `b` minus that of `a`, whose deviations may differ (Welch). nullopt when either has

@@ -32,7 +32,8 @@ struct HttpTarget {
   std::vector<std::pair<std::string, std::string>> headers = {};  // of every request
 };
 
-// Of "http://host:8002" or the address alone. FAILED_PRECONDITION for another form, and for https.
+// Parses "http://host:8002" or the address alone. FAILED_PRECONDITION for another form, and for
+// https.
 absl::StatusOr<HttpTarget> ParseHttpTarget(absl::string_view address);
 
 // An answer's code as one of gRPC; the message has the begin of its body. OK below 300.

@@ -40,8 +40,8 @@ absl::StatusOr<Target> MakeHttpTarget(HttpModel model, HttpTarget target,
                                       std::vector<HttpRequest> requests,
                                       HttpCaller::Measure measure);
 
-// For a Measure: these look for fields of an answer's JSON, and parse nothing of the thousands of
-// numbers in it. They find no field in texts that come back: there quotes are escaped.
+// Helpers for a Measure: they search an answer's JSON for fields without parsing its thousands of
+// numbers. Returned texts cannot contain a match, because their quotes are escaped.
 
 // The number of JSON fields `name` in `body`.
 int64_t CountFields(absl::string_view name, absl::string_view body);

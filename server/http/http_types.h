@@ -31,7 +31,8 @@ struct HttpFailure {
   int code = 500;
   absl::Status status;
 };
-// With the HTTP code of the status: INVALID_ARGUMENT is 400, NOT_FOUND 404, and so on.
+// The failure for a status, with its HTTP code: 400 for INVALID_ARGUMENT, 404 for NOT_FOUND, and so
+// on.
 HttpFailure FailureOf(const absl::Status& status);
 
 // The value of a header, by its name in lower case. Nothing unless it was sent exactly once.
@@ -49,7 +50,7 @@ struct HttpExchange {
   HttpHeaders header;                   // until the exchange ends
   std::vector<std::string> parameters;  // the values of each {word} of the route's path
   std::string body;
-  // By the steady clock: of the head, from which deadlines count, and of the whole request.
+  // Steady times: the arrival of the head, from which deadlines count, and of the whole request.
   absl::Time head_arrival, arrival;
   bool gzip = false;                 // the body is compressed
   std::shared_ptr<CallState> state;  // holds the request's memory until the answer is written

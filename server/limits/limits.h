@@ -12,8 +12,8 @@ namespace attendant {
 struct EncodeLimits {
   int64_t max_request_sequences = 4096;
   int64_t max_response_bytes = int64_t{64} << 20;  // of tensors, as f32
-  // Of the attention weights among them: all 16 heads of two layers of 512 tokens, or all of
-  // BERT-base for 240 tokens.
+  // The share of attention weights in an answer: all 16 heads of two layers for 512 tokens, or all
+  // of BERT-base for 240 tokens.
   int64_t max_attention_weight_bytes = int64_t{32} << 20;
 };
 
@@ -52,7 +52,7 @@ inline constexpr int64_t kDefaultMaxRequestBytes = int64_t{16} << 20;  // of one
 
 // The protocols on the HTTP port.
 struct HttpLimits {
-  // Beside the connections of requests, so many can ask for pages: a probe is never kept out.
+  // Connections for pages, in addition to those of requests, so that a probe always gets one.
   static constexpr int64_t kPageConnections = 64;
 
   int64_t max_connections = 1024;                       // with a request in work

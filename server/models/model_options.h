@@ -27,7 +27,8 @@ struct ModelSource {
 // The options for loading and serving, the same for all models.
 struct ModelOptions {
   std::string dtype = "auto";  // of encoders: a DTypeName or auto
-  // Of attention modules, which always compute on the CPU; an error when they cannot.
+  // The number format of attention modules, which always compute on the CPU; an error if the CPU
+  // lacks it.
   absl::StatusOr<DType> module_dtype = DType::kF32;
   std::string attention_isa = "auto";  // for attention::FindIsa, like the next
   std::string attention_matmul = "auto";

@@ -47,8 +47,8 @@ absl::Status CheckAddress(const std::string& address);
 // the addresses is in use.
 absl::StatusOr<ListeningSocket> ListenOn(const std::string& address);
 
-// The same for all the addresses that `name`, for messages, stands for. Where the first has port 0,
-// all get one port that the system chooses and that is free on each.
+// Listens on all `addresses`; messages call them `name`. If the first has port 0, all get one port
+// that the system chooses and that is free on each.
 absl::StatusOr<ListeningSocket> ListenOnAll(const addrinfo& addresses, const std::string& name);
 
 }  // namespace attendant

@@ -51,11 +51,12 @@ class CallState {
   // RESOURCE_EXHAUSTED or INVALID_ARGUMENT when the memory does not fit: see ByteBudget. What fits
   // is the request's until ReleaseRequest, or the answer's.
   absl::Status AcquireRequest(int64_t bytes);
-  // The same for what is missing to `bytes` in all.
+  // Like AcquireRequest, for the bytes that are missing to a total of `bytes`.
   absl::Status AcquireRequestUpTo(int64_t bytes);
   // The request holds `share` too, which its transport has acquired while it came.
   void HoldRequest(ByteBudget::Share share);
-  // The same for an answer of `bytes` in all, no fewer than it holds already.
+  // Like AcquireRequest, for an answer of `bytes` in total. REQUIRES: no fewer than it holds
+  // already.
   absl::Status AcquireResponse(int64_t bytes);
   int64_t response_bytes() const;  // acquired for the answer
   // The answer is there and takes `bytes`: those that it has not acquired, of the reserve for
@@ -70,7 +71,7 @@ class CallState {
   using OnCancel = absl::AnyInvocable<void()>;
 
   int64_t request_bytes() const;
-  // In place of the one before; called once, by Cancel, or in here when that has been called.
+  // Replaces the callback. The callback runs once: in Cancel, or here if Cancel was called before.
   void SetOnCancel(OnCancel on_cancel);
 
   const std::shared_ptr<const CallInfo> call_;

@@ -74,7 +74,8 @@ struct EncodeInput {
   bool compares() const { return !query_of.empty(); }
   size_t num_queries() const { return compares() ? sequences.size() - query_of.size() : 0; }
   bool wants_spans() const { return !spans.empty() || chunk_tokens != 0; }
-  // Of a sequence or of its spans. A request that names no output gets embeddings too.
+  // True if the request names embeddings, of sequences or of spans. A request that names no output
+  // gets embeddings too.
   bool names_embeddings() const { return pooled || wants_spans(); }
   // Hidden states or attention weights, of which word weights are made.
   bool wants_internals() const {

@@ -133,7 +133,7 @@ class RequestRun {
   virtual int64_t AnswerBytes() const { return 0; }
   // The tokens of an answered request. Counts each of its sequences in `metrics`.
   virtual RequestTokens CountTokens(ModelMetrics& metrics) const = 0;
-  // For statistics of the protocol. Called once, right before done.
+  // A hook for the statistics of a protocol. Called once, right before done.
   virtual void OnEnd(const absl::Status& /*status*/) {}
 
   // RESOURCE_EXHAUSTED, counted as a rejection, when the memory does not fit now: see ByteBudget.

@@ -23,7 +23,8 @@ class HealthService final : public RawService<grpc::health::v1::Health> {
   // `names` and "" exist from the start and are NOT_SERVING.
   HealthService(CallGate& gate, MemoryBudgets& budgets, const std::vector<std::string>& names);
 
-  // From now on these names exist, with whether they serve, and no others. REQUIRES: "" is one.
+  // Sets the names of services, each with true if it serves. Other names no longer exist. REQUIRES:
+  // "" is one of them.
   void Set(std::map<std::string, bool> serving);
 
   // Makes every name NOT_SERVING for good: Set changes nothing from now on.

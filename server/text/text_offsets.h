@@ -38,7 +38,7 @@ class AddedTokenSpaces {
 // library says them.
 class TextOffsets {
  public:
-  // Beside a text they take up to 80 times its bytes.
+  // The longest text with offsets: the offsets take up to 80 times its bytes.
   static constexpr size_t kMaxTextBytes = size_t{2} << 20;
 
   // Views `text`. `trims`: Trim will be called. REQUIRES: valid UTF-8, at most kMaxTextBytes.
@@ -71,7 +71,8 @@ class TextOffsets {
   void AddBytes(size_t begin, size_t end);
   void AddSpan(const Piece& piece, TokenSpan span);
   TokenOffset InCharacters(size_t begin, size_t end) const;
-  // So many characters behind, or before, an offset. None: there are fewer before it.
+  // The offset `characters` characters after `at`, or before it. Backward gives none if there are
+  // fewer.
   uint32_t Forward(uint32_t at, uint32_t characters);
   std::optional<uint32_t> Backward(uint32_t at, uint32_t characters);
   const CharacterIndex& Index();

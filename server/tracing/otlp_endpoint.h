@@ -21,11 +21,12 @@ struct OtlpEndpoint {
 
 inline constexpr size_t kMaxOtlpUrlBytes = 4096;
 
-// Of a URL "http://host:port/path" or "https://...": the port may be missing (80, 443), the path
-// too. INVALID_ARGUMENT says what is wrong with it, also for one over kMaxOtlpUrlBytes.
+// Parses a URL "http://host:port/path" or "https://...". The port (default 80, 443) and the path
+// may be missing. INVALID_ARGUMENT, with the reason, for other URLs, and for one over
+// kMaxOtlpUrlBytes.
 absl::StatusOr<OtlpEndpoint> ParseOtlpEndpoint(absl::string_view url);
 
-// The same for a collector's URL, to whose path "/v1/traces" is added.
+// Parses the URL of a collector, and adds "/v1/traces" to its path.
 absl::StatusOr<OtlpEndpoint> ParseOtlpCollector(absl::string_view url);
 
 }  // namespace attendant

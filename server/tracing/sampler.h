@@ -18,8 +18,9 @@ class Sampler {
   // trace counts instead.
   Sampler(double share, bool follows_caller);
 
-  // By OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG; an empty `share` is 1. INVALID_ARGUMENT:
-  // there is no such sampler, or its share is not a number from 0 to 1.
+  // The sampler of OTEL_TRACES_SAMPLER (`name`) and OTEL_TRACES_SAMPLER_ARG (`share`); an empty
+  // `share` is 1. INVALID_ARGUMENT: there is no such sampler, or its share is not a number from 0
+  // to 1.
   static absl::StatusOr<Sampler> Parse(absl::string_view name, absl::string_view share);
 
   // `caller`: what the caller decided, if there is one. The same trace always gets the same answer,

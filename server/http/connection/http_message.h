@@ -34,14 +34,14 @@ std::optional<HttpFailure> UnfitBody(absl::string_view coding, std::optional<uin
                                      int64_t max_bytes);
 HttpFailure BodyTooLong(int64_t max_bytes);
 bool IsGzip(absl::string_view coding);
-// Of a Transfer-Encoding: nothing for `chunked` alone. 400 where a body has no end that both sides
-// see alike, 501 for another coding in chunks. (RFC 9112, 6.1 and 6.3.)
+// The failure for a Transfer-Encoding; nothing for `chunked` alone. 400 if client and server could
+// disagree on the end of the body, 501 for another coding inside chunks. (RFC 9112, 6.1 and 6.3.)
 std::optional<HttpFailure> UnfitTransfer(absl::string_view codings, bool http_1_0);
 
 // Answers to requests that no route serves.
 HttpResponse NotHttp();
 HttpResponse HeadTooLong();
-// In the shape of errors that the path's neighbours have; null: plain text.
+// The answer 404, in the error form of the most similar route; null: plain text.
 HttpResponse NoSuchPath(HttpErrorShape shape);
 HttpResponse MethodNotAllowed(const std::string& allow, HttpErrorShape shape);
 

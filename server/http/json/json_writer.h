@@ -27,11 +27,11 @@ void AppendJsonArray(const Values& values, std::string& json, Append append) {
   json.push_back(']');
 }
 
-// In quotes. Bytes that are not UTF-8 become U+FFFD.
+// Appends `value` as a JSON string in quotes. Bytes that are not UTF-8 become U+FFFD.
 void AppendJsonString(absl::string_view value, std::string& json);
 // The bytes that it appends, at most; exact for UTF-8.
 int64_t JsonStringBytes(absl::string_view value);
-// Of all these.
+// The bytes of all these strings.
 int64_t JsonStringBytes(std::span<const std::string> values);
 // The shortest text that reads as the same f32; null for NaN and infinities.
 void AppendJsonFloat(float value, std::string& json);

@@ -35,7 +35,7 @@ struct RepositoryContent {
 // not leave the repository. Every call reads the disk. Thread-safe.
 class ModelRepository {
  public:
-  // Of each model, the `versions` highest versions are served. REQUIRES: at least 1.
+  // Serves the `versions` highest versions of each model. REQUIRES: versions >= 1.
   ModelRepository(std::string directory, int64_t versions);
 
   // Every folder that holds a version. UNAVAILABLE when the repository cannot be read now,
@@ -50,7 +50,7 @@ class ModelRepository {
   const std::string& directory() const { return directory_; }
 
  private:
-  // Of all versions of a model, those to serve. PERMISSION_DENIED as Find.
+  // Selects the versions to serve from all versions of a model. PERMISSION_DENIED as Find.
   absl::StatusOr<std::vector<ModelSource>> Choose(std::vector<ModelSource> sources) const;
 
   const std::string directory_;

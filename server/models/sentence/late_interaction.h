@@ -52,7 +52,7 @@ absl::StatusOr<LateInteraction> ReadLateInteraction(const JsonFolder& folder);
 absl::StatusOr<std::optional<LateInteraction>> FindLateInteraction(
     const JsonFolder& folder, std::span<const TokenHead> heads);
 
-// Their ids, ascending. Words that are no token are left out.
+// The ids of the words to skip, ascending. Words that are no token are left out.
 std::vector<int32_t> FindSkipped(const LateInteraction& late, const Tokenizer& tokenizer);
 
 // Gives the prompts `query` and `document` their forms, and adds them where they are not there;

@@ -45,10 +45,11 @@ class ConnectionBudgets : public std::enable_shared_from_this<ConnectionBudgets>
   absl::StatusOr<ByteBudget::Share> AcquireResponse(int64_t bytes, int64_t held = 0,
                                                     ByteBudget::Use use = ByteBudget::Use::kData);
 
-  // Of one stream, while it is open. `head_bytes`: of its head, beyond those of a usual one.
+  // Takes the bytes of one stream for the time that it is open. `head_bytes`: the bytes of its head
+  // beyond those of a usual head.
   absl::StatusOr<ByteBudget::Share> AcquireStream(int64_t head_bytes);
 
-  // Its calls that wait for their client and hold no share.
+  // The connection's calls that wait for their client and hold no share.
   ClientWaits::Connection& waits() { return waits_; }
 
   int64_t request_bytes() const { return requests_.taken(); }

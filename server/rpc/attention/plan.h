@@ -18,7 +18,7 @@
 #include "server/requests/formats/number_format.h"
 #include "server/rpc/wire/messages.h"
 
-// From an AttendRequest to a checked plan that has copied no tensor.
+// The checked plan of an AttendRequest. Copies no tensor.
 namespace attendant {
 
 // The positions that a request adds to its operands. ALiBi is in the call's mask instead.

@@ -65,12 +65,12 @@ class AnswerQueue {
     bytes_ -= ready_.front()->bytes;
     ready_.pop_front();
   }
-  // Their reader is gone.
+  // Drops the answers that are ready, since their reader is gone.
   void DropReady() {
     while (ready()) Pop();
   }
 
-  // Of the request that failed first. Only in order.
+  // The status of the request that failed first. Only in order.
   const absl::Status& failure() const { return failure_; }
 
   bool empty() const { return unanswered_.empty() && order_.empty() && ready_.empty(); }

@@ -23,7 +23,8 @@
 // The calls of every gRPC service. Streams are in answer_stream.h.
 namespace attendant {
 
-// The same code, and the message cut to 1024 bytes: it must fit a gRPC trailer.
+// Converts a status, with the same code. The message is cut to 1024 bytes, to fit into a gRPC
+// trailer.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 // Sends a status's RetryAfter as grpc-retry-pushback-ms, which gRPC's own retry policy honours.
@@ -74,8 +75,8 @@ grpc::Status EndOf(const absl::Status& status, const CallInfo& call,
 CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
                           grpc::CallbackServerContext& context);
 
-// The same for a call that stays open however little its client sends: the entry's call holds the
-// memory of a stream. RESOURCE_EXHAUSTED: there is none; counted and logged likewise.
+// Like EnterGate, for a call that may stay open without traffic. The entry's call holds the memory
+// of a stream. RESOURCE_EXHAUSTED: there is none left; counted and logged like other refusals.
 CallGate::Entry EnterStream(CallGate& gate, MemoryBudgets& budgets, const CallMethod& method,
                             grpc::CallbackServerContext& context);
 

@@ -71,11 +71,12 @@ class KServeModels {
   // the model is not ready.
   absl::StatusOr<KServeModelRef> Find(absl::string_view name, absl::string_view version) const;
 
-  // The same of a model that serves, also of one that was unloaded because it was idle.
+  // The description of a model that serves, or that was unloaded because it was idle. Errors as
+  // Find's.
   absl::StatusOr<KServeModelInfo> Describe(absl::string_view name, absl::string_view version) const;
 
-  // Of a version, without one of all versions that serve, and for an empty name of all models;
-  // zeros of one that is idle. Errors as Describe's.
+  // Fills in the statistics of a version; without a version of all versions that serve; for an
+  // empty name of all models. An idle model has zeros. Errors as Describe's.
   absl::Status FillStatistics(absl::string_view name, absl::string_view version,
                               inference::ModelStatisticsResponse& response) const;
 

@@ -19,9 +19,9 @@ namespace attendant {
 class AlignedText {
  public:
   AlignedText() = default;
-  // Of the caller's text, from its byte `begin` on.
+  // Aligns `text` with the caller's text, where it begins at byte `begin`.
   AlignedText(absl::string_view text, uint32_t begin, size_t max_bytes);
-  // With the same max_bytes.
+  // An empty text with the same max_bytes.
   AlignedText Empty() const;
 
   const std::string& text() const { return text_; }

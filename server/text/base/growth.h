@@ -16,7 +16,8 @@ struct Growth {
   int64_t steps = 1;  // that are taken one after the other
 };
 
-// Of `parts`, one after the other: pointers to objects with a growth().
+// The growth of `parts` applied one after the other. `parts` are pointers to objects with a
+// growth().
 template <typename Part>
 Growth GrowthOf(const std::vector<Part>& parts) {
   Growth all{.times = 1, .steps = 0};
@@ -33,10 +34,11 @@ Growth GrowthOf(const std::vector<Part>& parts) {
 void CheckGrowth(const JsonFields& file, absl::string_view part, const Growth& growth,
                  double max_times);
 
-// No text becomes that long in earnest. Real normalizers stay below 34: NFKC makes 11 times the
-// bytes of U+FDFA, and "▁" for each space 3 times.
+// The bound for a normalized text. Real normalizers stay below 34: NFKC makes 11 times the bytes of
+// U+FDFA, and "▁" for each space 3 times.
 inline constexpr double kMaxNormalizedTimes = 256;
-// Of one piece. Real ones have 6: Metaspace puts "▁" in front, and in place of spaces.
+// The bound for one piece. Real pre-tokenizers have 6: Metaspace puts "▁" in front, and in place of
+// spaces.
 inline constexpr double kMaxPieceTimes = 16;
 // Real decoders have 2: WordPiece puts a space before each token.
 inline constexpr double kMaxDecodedTimes = 4;

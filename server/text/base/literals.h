@@ -39,15 +39,16 @@ inline constexpr absl::string_view kOldExtraTokens = "additional_special_tokens"
 
 // INVALID_ARGUMENT, naming the place, for what is malformed: all of these.
 
-// Of a string, or of an object with flags. The text may be empty, which is no token.
+// Reads a token from a string, or from an object with flags. The text may be empty, which means no
+// token.
 absl::StatusOr<Literal> ReadLiteral(const JsonNode& token);
 
 // The text of one in `field` of `file`. Without the field, `text` stays as it is.
 absl::Status ReadTokenText(const JsonNode& file, absl::string_view field,
                            std::optional<std::string>& text);
 
-// Of a list, or of an object that names them. UNIMPLEMENTED for an object in a list that is no
-// AddedToken.
+// Reads tokens from a list, or from an object that names them. UNIMPLEMENTED for an object in a
+// list that is no AddedToken.
 absl::StatusOr<std::vector<Literal>> ReadLiterals(const JsonNode& tokens);
 
 // {"128000": {"content": "[MASK]", ...}}: added_tokens_decoder of tokenizer_config.json, by id.

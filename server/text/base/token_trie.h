@@ -32,7 +32,7 @@ class TokenTrie {
   // bytes of all keys are fewer than kMaxNodes.
   bool Insert(absl::string_view key, int32_t id);
 
-  // From `node` on with a character.
+  // The place after a step from `node` with a character.
   Place Step(uint32_t node, char32_t character) const {
     const uint64_t key = EdgeKey(node, character);
     for (size_t slot = first_slot_(key);; slot = (slot + 1) & mask_) {

@@ -58,8 +58,9 @@ class ChatTemplate {
   // that is not valid, or beyond a limit.
   static absl::StatusOr<ChatTemplate> Parse(absl::string_view source);
 
-  // As above. INVALID_ARGUMENT also for what the template raises itself. `work`: the bytes of the
-  // values that runs made or copied; the run adds its own, and kMaxTemplateWork bounds the sum.
+  // Renders the messages. UNIMPLEMENTED and INVALID_ARGUMENT as for Parse; INVALID_ARGUMENT also
+  // for errors that the template raises. `work`: the bytes of the values that runs made or copied;
+  // the run adds its own, and kMaxTemplateWork bounds the sum.
   absl::StatusOr<ChatText> Render(const std::vector<ChatMessage>& messages,
                                   const std::map<std::string, ChatVariable>& variables,
                                   size_t& work) const;

@@ -18,7 +18,7 @@ class Decoder {
   // time and memory linear in their bytes.
   virtual void Decode(std::vector<std::string>& tokens) const = 0;
 
-  // Of the tokens together.
+  // The growth for all tokens together.
   virtual Growth growth() const { return {}; }
 };
 

@@ -20,8 +20,8 @@ class MergeTable {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  // In the order of their ranks. A pair that is there twice has the last rank. REQUIRES: fewer
-  // than 2^31 merges, ids >= 0.
+  // `merges` are in the order of their ranks. A pair that occurs twice has the last rank. REQUIRES:
+  // fewer than 2^31 merges, ids >= 0.
   explicit MergeTable(const std::vector<Merge>& merges);
 
   // The rank of the merge, or kNone.

@@ -18,7 +18,7 @@ struct Piece {
   // [text.size()], where each byte comes from, as AlignedText's; null: not asked for.
   const uint32_t* sources = nullptr;
 
-  // From the byte `begin` to `end`.
+  // The part of the piece from byte `begin` to byte `end`.
   Piece Part(size_t begin, size_t end) const {
     return {text.substr(begin, end - begin), starts_input && begin == 0,
             sources == nullptr ? nullptr : sources + begin};
@@ -39,7 +39,7 @@ class PreTokenizer {
   // those of the longest piece that comes of it. REQUIRES: valid UTF-8.
   virtual bool Split(const Piece& piece, Visitor visit) const = 0;
 
-  // Of a piece.
+  // The growth of one piece.
   virtual Growth growth() const { return {}; }
 
   // True if a text may be cut before any space or line end, and its parts split one by one, with

@@ -64,7 +64,7 @@ class Pattern {
 
   // UNIMPLEMENTED, naming the place, for anything else and for what matches no characters.
   static absl::StatusOr<Pattern> Parse(absl::string_view regex);
-  // Of this text. REQUIRES: not empty, at most kMaxItems characters.
+  // The pattern that matches this text. REQUIRES: not empty, at most kMaxItems characters.
   static Pattern Literal(absl::string_view text);
 
   class Matcher;

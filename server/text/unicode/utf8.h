@@ -18,7 +18,7 @@ std::optional<size_t> FindInvalidUtf8(absl::string_view text);
 // a well-formed one, else a single byte (as the Unicode standard recommends, section 3.9).
 void AppendWellFormed(absl::string_view bytes, std::string& out);
 
-// Of the character that begins with this byte. REQUIRES: valid UTF-8.
+// The number of bytes of the character that begins with this byte. REQUIRES: valid UTF-8.
 inline size_t CharacterBytes(char first) {
   const auto byte = static_cast<unsigned char>(first);
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;

@@ -139,17 +139,18 @@ inline constexpr size_t kScratchAlignment = 64;
 // Runs the operator. `scratch` is aligned to kScratchAlignment and has at least the scratch_bytes
 // that Measure gives for pool.threads(). The call is measured again and refused like there;
 // INTERNAL when a kernel fails. Results of finite values are the same bits for every number of
-// threads, and whatever the other sequences of the batch are. A value that is not finite may reach
-// other rows of its own sequence, also those that do not see its key; which ones, both decide.
+// threads, and whatever the other sequences of the batch are. A value that is not finite may affect
+// other rows of its own sequence, also rows that do not attend to its key. Which rows depends on
+// the batch and on the number of threads.
 absl::Status Run(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                  const Outputs& outputs);
 
-// The same without measuring again. REQUIRES: `cost` is what Measure gave for this call, for
+// Like Run, without measuring again. REQUIRES: `cost` is what Measure gave for this call, for
 // pool.threads() or more threads.
 absl::Status RunMeasured(const Call& call, const Cost& cost, ThreadPool& pool,
                          std::span<std::byte> scratch, const Outputs& outputs);
 
-// The same by plain loops with sums in double.
+// Like Run, by plain loops with sums in double.
 absl::Status RunReference(const Call& call, const Outputs& outputs);
 
 }  // namespace attendant::attention

@@ -34,7 +34,7 @@ class CudaEncoder final : public PreparedEncoder {
 
   const EncoderConfig& config() const override { return config_; }
   const PreparedInfo& info() const override { return info_; }
-  // On the device that has the fewest. `team` is ignored: a device computes.
+  // A session on the device with the fewest sessions. `team` is ignored, since the device computes.
   absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
                                                       const ThreadTeam& team) const override;
   std::vector<DeviceUse> device_use() const override;

@@ -22,7 +22,8 @@ absl::StatusOr<std::string> FirstArchitecture(const JsonNode& config);
 absl::StatusOr<int64_t> CountLabels(const JsonNode& config, absl::string_view out,
                                     const TensorStore& store);
 
-// Their names, by `id2label`, else LABEL_0 and so on. INVALID_ARGUMENT where `id2label` lacks one.
+// The names of `count` labels: of `id2label`, else LABEL_0 and so on. INVALID_ARGUMENT if
+// `id2label` lacks one.
 absl::StatusOr<std::vector<std::string>> ReadLabels(const JsonNode& config, int64_t count);
 
 }  // namespace attendant

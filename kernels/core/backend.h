@@ -59,7 +59,7 @@ class PreparedEncoder {
   virtual absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
                                                               const ThreadTeam& team) const = 0;
 
-  // One for each device that has a part in it; none for the CPU.
+  // The use of each device that holds a part of the encoder; empty for the CPU.
   virtual std::vector<DeviceUse> device_use() const { return {}; }
 };
 

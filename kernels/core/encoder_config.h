@@ -83,7 +83,8 @@ struct Rotary {
   double base = 10000;  // from 1 to kMaxRotaryBase: far smaller ones turn by angles without end
   double frequency_scale = 1;
   LongWaves long_waves{};
-  // Of all pairs, as a checkpoint stores them, in place of what the numbers above give; or empty.
+  // [head_dim / 2]: the rate of each pair as a checkpoint stores it, instead of the numbers above;
+  // or empty.
   std::vector<float> rates{};
 
   // The turn of pair `pair` from one position to the next, in radians. In f32 and rounded where
@@ -179,11 +180,11 @@ struct EncoderConfig {
   }
   bool norms_outputs() const { return norm_place == NormPlace::kBoth; }
   bool norms_attention_output() const { return norms_outputs() || second_attention_norm; }
-  // Of a gamma of queries, or of keys, which are `width` wide.
+  // The size of the gamma of a norm of queries, or of keys, which are `width` wide.
   int64_t query_key_norm_size(int64_t width) const {
     return query_key_norm == QueryKeyNorm::kWhole ? width : head_dim();
   }
-  // Attention looks at distances between positions.
+  // True if attention depends on distances between positions.
   bool is_relative() const { return score_bias != ScoreBias::kNone || local_layers.any(); }
   friend bool operator==(const EncoderConfig&, const EncoderConfig&) = default;
 };
@@ -194,8 +195,9 @@ struct EncoderConfig {
 // INVALID_ARGUMENT naming the field and its value.
 absl::Status Validate(const EncoderConfig& config);
 
-// For a back end that computes `config` as if it were `computed`: OK when that is the same, else
-// UNIMPLEMENTED naming `backend` and a switch that differs.
+// Checks that a back end computes every switch of `config`. `computed` is `config` reduced to the
+// switches that the back end computes. OK if both are equal, else UNIMPLEMENTED naming `backend`
+// and a switch that differs.
 absl::Status CheckComputed(absl::string_view backend, const EncoderConfig& computed,
                            const EncoderConfig& config);
 

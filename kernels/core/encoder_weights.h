@@ -40,8 +40,8 @@ struct ExpertWeights {
   TensorView<const float, 2> down;  // [ffn, hidden], transposed: it maps [ffn] to [hidden]
 };
 
-// Of the projections: query [context_width, hidden], key and value [key_width, hidden], output
-// [hidden, context_width].
+// The weights of one layer. Projections: query [context_width, hidden], key and value [key_width,
+// hidden], output [hidden, context_width].
 struct EncoderLayerWeights : MultiHeadWeights {
   LayerNormWeights attention_norm;
   LayerNormWeights attention_output_norm;  // of kBoth or a second_attention_norm

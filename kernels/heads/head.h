@@ -51,7 +51,7 @@ struct HeadInput {
   HeadResult* result = nullptr;
 };
 
-// One worker's means to run a head. Thread-confined. The head must outlive it.
+// The state of one worker that runs a head. Thread-confined. The head must outlive it.
 class HeadRunner {
  public:
   virtual ~HeadRunner() = default;
@@ -80,8 +80,8 @@ class Head {
   virtual ResultSize MaxResult(const TaskOptions& options,
                                std::span<const int32_t> token_ids) const = 0;
 
-  // Its memory is allocated before it returns. RESOURCE_EXHAUSTED when that does not fit; INTERNAL
-  // when a library fails.
+  // A runner for `threads` threads. All its memory is allocated before NewRunner returns.
+  // RESOURCE_EXHAUSTED when it does not fit; INTERNAL when a library fails.
   virtual absl::StatusOr<std::unique_ptr<HeadRunner>> NewRunner(const SessionLimits& limits,
                                                                 int threads) const = 0;
 

@@ -21,8 +21,8 @@ struct HeadLinear {
 
   // `input` is [inputs], `output` [outputs].
   void Apply(std::span<const float> input, std::span<float> output) const;
-  // The same of rows: `input` is [rows, inputs], `output` [rows, outputs]. Reads the weight once. A
-  // row has the same bits as alone.
+  // Like Apply for several rows: `input` is [rows, inputs], `output` [rows, outputs]. Reads the
+  // weight once. A row has the same bits as alone.
   void ApplyRows(std::span<const float> input, std::span<float> output) const;
 };
 

@@ -34,8 +34,8 @@ struct SentenceHead {
   int64_t OutputWidth(int64_t width) const;
   // The values that the first Dense or HeadNorm takes; 0: any number.
   int64_t InputWidth() const;
-  // Of vectors `pooled` [rows, width]: [rows, OutputWidth(width)]. A row has the same bits as
-  // alone. REQUIRES: width is InputWidth(), or that is 0; rows > 0.
+  // Applies the modules: `pooled` [rows, width] -> [rows, OutputWidth(width)]. A row has the same
+  // bits as alone. REQUIRES: width is InputWidth(), or that is 0; rows > 0.
   std::vector<float> Compute(std::vector<float> pooled, size_t rows = 1) const;
 };
 

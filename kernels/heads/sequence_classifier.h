@@ -23,14 +23,15 @@ enum class ScoreActivation : uint8_t { kNone, kSigmoid, kSoftmax };
 // decide. Immutable after loading, thread-safe.
 struct SequenceClassifier {
   Pooling pooling = Pooling::kCls;  // of the last hidden state, not normalized
-  // Of kLast: tokens of this id at the end of a sequence are left out, but for its first token.
+  // For kLast: tokens of this id at the end of a sequence are ignored, except its first token.
   std::optional<int32_t> padding_id{};
   HeadLinear dense{};  // outputs == 0: there is none
   HeadActivation activation = HeadActivation::kNone;
   HeadNorm norm{};  // of [dense.outputs]
   HeadLinear out{};
   std::vector<std::string> labels{};  // [out.outputs]
-  // As transformers' pipeline: sigmoid for one label or a multi-label problem, else softmax.
+  // The default activation, as in transformers' pipeline: sigmoid for one label or a multi-label
+  // problem, else softmax.
   ScoreActivation scores = ScoreActivation::kSoftmax;
 
   int64_t num_labels() const { return out.outputs; }

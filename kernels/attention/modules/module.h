@@ -34,7 +34,7 @@ class Module {
   }
   const cpu::IsaLevel& isa() const { return isa_; }  // of its kernels
   absl::string_view isa_name() const;                // of that: "avx512_bf16"
-  // Of the packed weights. Those it was made from stay referenced, for the reference.
+  // The bytes of the packed weights. The original weights stay referenced, for RunReference.
   virtual int64_t weight_bytes() const = 0;
 
   // The functions Measure and Run of attention.h call these. REQUIRES for Run: Measure accepted the

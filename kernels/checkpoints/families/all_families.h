@@ -3,7 +3,7 @@
 
 #include "kernels/checkpoints/families/family.h"
 
-// One source each.
+// The model families; each has its own source file.
 namespace attendant {
 
 extern const Family kAlbert;  // BERT whose layers share weights, and narrow embeddings

@@ -27,7 +27,7 @@ class RowBlocks {
   RowBlocks(int64_t tokens, int64_t max_rows, int threads);
 
   int64_t count() const { return count_; }
-  // Of count(): `tokens`.
+  // The first row of block `index`; `tokens` for index == count().
   int64_t begin(int64_t index) const;
 
  private:
@@ -87,7 +87,7 @@ class BlockLinears {
   BlockLinears(const BlockLinears&) = delete;
   BlockLinears& operator=(const BlockLinears&) = delete;
 
-  // On whose threads the next calls compute.
+  // Sets the thread pool of the next calls.
   void Use(ThreadPool& pool) { pool_ = &pool; }
   int threads() const { return static_cast<int>(threads_.size()); }
 

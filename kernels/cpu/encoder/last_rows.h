@@ -20,12 +20,12 @@ class LastRows {
     int64_t size() const { return end - begin; }
   };
 
-  // Of the sequences [begin, end). `batch` and `spec` must outlive this object.
+  // Finds the rows of the sequences [begin, end). `batch` and `spec` must outlive this object.
   LastRows(const PackedBatch& batch, const OutputSpec& spec, int64_t begin, int64_t end);
 
-  // Of a sequence of the batch: all of its rows, one or none.
+  // The rows of a sequence of the batch: all of them, one or none.
   Range of(int64_t sequence) const;
-  // Of all sequences.
+  // The number of rows of all sequences.
   int64_t count() const { return count_; }
 
   // Moves these rows of `rows`, which begins with the first sequence, to its first count(), and

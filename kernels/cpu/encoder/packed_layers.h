@@ -93,7 +93,7 @@ struct PackedLayers {
             .epsilon = config.layer_norm_epsilon,
             .rms = config.norm_kind == NormKind::kRms};
   }
-  // Of as many values as gamma has: those of a head, or of all.
+  // The arguments of a norm over as many values as gamma has: those of one head, or of all heads.
   LayerNormArgs query_key_norm_args(const PackedNorm& norm) const {
     LayerNormArgs args = norm_args(norm);
     args.hidden = static_cast<int64_t>(norm.gamma.size());

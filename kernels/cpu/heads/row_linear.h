@@ -43,7 +43,8 @@ class RowLinear {
   int64_t slices() const { return slices_; }
   int64_t bytes() const;
 
-  // One thread's. The RowLinear must outlive it, where it is: it does not move any more.
+  // The state of one thread that runs a RowLinear. The RowLinear must outlive it, and must not be
+  // moved.
   class Executor {
    public:
     // Throws std::exception.

@@ -28,7 +28,7 @@ class SlicedMatmul {
   std::unique_ptr<Matmul> slice_;  // none: the whole is its only slice
 };
 
-// One thread's means to run a SlicedMatmul, which must outlive it. Thread-confined.
+// The state of one thread that runs a SlicedMatmul, which must outlive it. Thread-confined.
 class LinearExecutor {
  public:
   // Throws std::exception.

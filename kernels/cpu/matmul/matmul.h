@@ -22,7 +22,7 @@ inline int64_t RoundUpRows(int64_t rows) { return RoundUp(rows, kRowGranularity)
 // Bytes behind 8-bit rows that a matmul may read: what fills up the last group of 4.
 inline constexpr int64_t kSpareBytes = 3;
 
-// One thread's means to run the matmuls of a Matmul. Thread-confined.
+// The state of one thread that runs a Matmul. Thread-confined.
 class MatmulExecutor {
  public:
   virtual ~MatmulExecutor() = default;
@@ -87,8 +87,8 @@ class Matmul {
   // "brg_matmul:avx10_1_512_amx".
   virtual std::string implementation() const = 0;
 
-  // Of MatmulOutput::kGated: so many columns of the gate come first, then as many of up, and so on;
-  // n / 2 is a multiple of it.
+  // The interleaving of MatmulOutput::kGated: this many columns of the gate, then as many of up,
+  // and so on. n / 2 is a multiple of it.
   virtual int64_t gate_columns() const = 0;
 
   // Packs a weight [n, k] as PyTorch stores it: f32 values, rounded where the format is bf16, or,
@@ -113,9 +113,10 @@ class Matmul {
  protected:
   explicit Matmul(const Options& options) : options_(options) {}
 
-  // Of CountSlices: the most equal slices, at most `limit`, that `pieces` can be cut into.
+  // For CountSlices: the largest number of equal slices, at most `limit`, that `pieces` can be cut
+  // into.
   static int64_t LargestDivisor(int64_t pieces, int64_t limit);
-  // Of CreateSlice.
+  // The options of a slice, for CreateSlice.
   Options SliceOptions(int64_t slices, int64_t max_rows) const;
 
  private:

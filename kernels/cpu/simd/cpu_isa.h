@@ -35,7 +35,8 @@ struct CpuIdWords {
   bool tile_data_allowed = false;  // Linux gave this process the AMX tiles' memory
 };
 
-// Of this machine. Asks Linux for the permission to use AMX tiles, which lasts for the process.
+// Reads the words of this machine. Asks Linux for the permission to use AMX tiles, which lasts for
+// the process.
 CpuIdWords ReadCpuIdWords();
 
 // `wanted`, or for kAuto the best level, where the words allow it; else UNAVAILABLE, saying what is

@@ -116,8 +116,8 @@ struct DotArgs {
   void* scratch = nullptr;  // DotKernels::scratch_bytes
 };
 
-// Of one number format. A row's products are the same bits whatever rows lie beside it and which
-// vectors are multiplied besides.
+// Dot products in one number format. The bits of a row's products do not depend on the other rows
+// and vectors.
 struct DotKernels {
   int64_t (*packed_bytes)(int64_t count, int64_t width);
   void (*pack)(const void* vectors, int64_t count, int64_t width, void* packed);
@@ -158,7 +158,8 @@ struct RowKernels {
   // qkv = matmul + bias
   void (*add_bias)(const MatmulRow& matmul, const float* bias, int64_t columns, void* qkv);
 
-  // Each of the heads [heads, norm.hidden], in place. They are in qkv's format; norm.y is not used.
+  // Normalizes each of the heads [heads, norm.hidden] in place, in qkv's format; norm.y is not
+  // used.
   void (*normalize_heads)(void* qk, int64_t heads, const LayerNormArgs& norm);
 
   // Turns values i and i + head_dim / 2 of every head, in place, by the angle whose cosine and sine
@@ -167,7 +168,7 @@ struct RowKernels {
   void (*rotate)(void* qk, int64_t heads, int64_t head_dim, const float* cosines,
                  const float* sines);
 
-  // Of queries, keys and values as they lie in qkv.
+  // Attention over queries, keys and values in the layout and format of qkv.
   void (*attention)(const AttentionArgs& args);
   AttentionWeightsFunction attention_weights;
   DotKernels dots;   // of queries or keys

@@ -8,8 +8,8 @@
 
 namespace attendant::cuda {
 
-// For how much a pass is launched: a recorded one for the most that its graph may be given, any
-// other for its batch. The kernels take how much there is from the block's BatchCounts.
+// The sizes that a pass is launched with: for a recorded graph the largest batch that it may get,
+// otherwise the sizes of the batch. The kernels read the real sizes from the block's BatchCounts.
 struct PassSize {
   int64_t rows = 0;  // of the matmuls: a bucket
   int64_t tokens = 0;

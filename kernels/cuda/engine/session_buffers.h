@@ -21,7 +21,7 @@ SessionSize SizeSession(const AttendantCudaConfig& config, const AttendantCudaLi
 
 inline constexpr int kOutputSlots = 2;
 
-// All that a session computes in.
+// The device memory of a session.
 struct DeviceBuffers {
   std::byte* block;      // [block_bytes]: the batch
   std::byte* states;     // [rows, hidden] in the states' format, as all down to `update`

@@ -29,7 +29,7 @@ class SessionObserver final : public PassObserver {
   Status AfterLayer(int64_t layers_done) override;
 
  private:
-  // Of sequence `index`, to [heads, queries, len].
+  // Copies the attention weights of sequence `index` to [heads, queries, len].
   Status CopyWeights(int64_t index, int64_t layer, float* destination);
   Status CopyStates(int64_t index, int64_t layers_done, float* destination);
   Status Send();

@@ -50,8 +50,9 @@ struct AttentionArgs {
 cudaError_t LaunchAttention(DType dtype, const AttentionArgs& args, const BatchCounts* counts,
                             int64_t max_tasks, int64_t heads, int64_t head_dim,
                             cudaStream_t stream);
-// On tensor cores (kBf16, kF16, and kFp8, whose states are bf16) any multiple of 8 up to 256, at
-// full speed 32, 64, 128 and 256; kF32 any multiple of 4 up to 256.
+// True if there are kernels for this head_dim. Tensor cores (kBf16, kF16, and kFp8, whose states
+// are bf16) take any multiple of 8 up to 256, at full speed 32, 64, 128 and 256. kF32 takes any
+// multiple of 4 up to 256.
 bool HasAttention(DType dtype, int64_t head_dim);
 // Lets the current device's kernels have the shared memory that they need. Once for each device,
 // before the first launch and not while a stream is being captured; again does no harm.

@@ -41,7 +41,8 @@ struct EmbedArgs {
   bool rms = false;
   float token_scale = 1;
   const float* token_scales = nullptr;  // [max_tokens], a factor of each token; null: 1
-  // Of encoders that normalize before branches: the sum goes there, and through `next` to states.
+  // For encoders with norms before branches: the sum of all branches is written here, and its norm
+  // `next` to states.
   float* residual = nullptr;  // [max_tokens, hidden]
   NormWeights next{};         // null: none
 };
@@ -108,7 +109,7 @@ struct PlaceHeadsArgs {
   const float* rotary;       // [max_positions, head_dim], cosines and then sines; null: none
   const int32_t* positions;  // [max_tokens]
 };
-// Each head of queries and keys is normalized, and then turned by its token's position.
+// Normalizes each head of queries and keys, and then applies the rotary position of its token.
 cudaError_t LaunchPlaceHeads(DType dtype, const PlaceHeadsArgs& args, const BatchCounts* counts,
                              int64_t max_tokens, cudaStream_t stream);
 
@@ -125,8 +126,8 @@ struct ActivateArgs {
   void* values;        // [max_tokens, width], in place
   uint8_t* quantized;  // [max_tokens, width] e4m3, or null
   float* scales;       // [max_tokens], or null
-  // Of a gated network: values are [max_tokens, 2 * width], gate and up, and what goes to `out`
-  // [max_tokens, width] (or to `quantized`) is activation(gate) * up.
+  // A gated network: values are [max_tokens, 2 * width], gate and up, and `out` [max_tokens, width]
+  // (or `quantized`) = activation(gate) * up.
   bool gated = false;
   void* out = nullptr;
 };

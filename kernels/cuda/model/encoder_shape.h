@@ -9,7 +9,7 @@
 // Sizes that follow from a configuration, whose zeros stand for the usual values.
 namespace attendant::cuda {
 
-// Of embeddings, and whether a matmul takes them to hidden.
+// The width of the embeddings, and whether a matmul projects them to hidden.
 inline int64_t InputWidth(const AttendantCudaConfig& config) {
   return config.embedding_width > 0 ? config.embedding_width : config.hidden;
 }
@@ -32,7 +32,7 @@ inline int64_t KeyWidth(const AttendantCudaConfig& config) {
 inline int64_t QkvWidth(const AttendantCudaConfig& config) {
   return ContextWidth(config) + 2 * KeyWidth(config);
 }
-// Of gate and up together.
+// The width of gate and up together.
 inline int64_t FfnInputs(const AttendantCudaConfig& config) {
   return config.gated_ffn != 0 ? 2 * config.ffn : config.ffn;
 }

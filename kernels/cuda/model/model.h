@@ -23,7 +23,8 @@ struct DeviceLinear {
 };
 
 struct DeviceLayer {
-  // By MatmulKind; kQkv is [qkv_width, hidden], kFfnUp of a gated network has gate and then up.
+  // Indexed by MatmulKind. kQkv is [qkv_width, hidden]; kFfnUp of a gated network has gate, then
+  // up.
   DeviceLinear matmuls[kNumLayerMatmuls];
   NormWeights attention_norm{}, ffn_norm{}, attention_output_norm{}, ffn_output_norm{};
   float* query_norm = nullptr;  // [head_dim]

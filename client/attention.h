@@ -47,6 +47,8 @@ struct AttentionPositions {
   std::vector<float> slopes = {};  // ALiBi: [heads]; empty takes the slopes of the paper
 };
 
+// One request for attention. Client::Attend sends nothing and returns INVALID_ARGUMENT for an
+// unknown kind, an unknown parameter, or a tensor whose values do not fill its shape.
 struct AttendRequest {
   // The name of a loaded module, whose kind and parameters are then used. Empty: `kind` and
   // `parameters` describe the computation.
@@ -94,6 +96,7 @@ struct AttendRequest {
   int32_t priority = 0;       // -100 to 100; higher is served first
 };
 
+// The answer to an AttendRequest.
 struct AttendResult {
   std::string model;  // as in the request
   Tensor output;      // shaped like query, with value_dim (a module: hidden) as the last dim
@@ -103,7 +106,8 @@ struct AttendResult {
   Timings timings;
 };
 
-// A kind of attention that the server computes. The texts are for people.
+// A kind of attention that the server computes. Programs use `name`; the other texts explain the
+// kind to a reader.
 struct AttentionKind {
   std::string name;                     // for AttendRequest::kind
   std::string title;                    // "additive (Bahdanau)"

@@ -7,6 +7,7 @@
 
 namespace attendant::client {
 
+// The encryption of a connection.
 struct TlsOptions {
   // Encrypt, and check the server's certificate against the authorities of the system.
   bool enabled = false;
@@ -20,6 +21,7 @@ struct TlsOptions {
   }
 };
 
+// The options of a client, for all of its calls.
 struct ConnectOptions {
   std::string target = "127.0.0.1:8001";  // HOST:PORT, or any gRPC target
   TlsOptions tls = {};

@@ -31,6 +31,7 @@ enum class PairTruncation { kLongestFirst, kOnlyFirst, kOnlySecond };
 // first in its highest bit; a byte of kBinary is 128 less.
 enum class EmbeddingFormat { kNumbers, kInt8, kBinary, kUbinary };
 
+// The options of embeddings, applied in this order: pooling, dims, normalize, format.
 struct PooledOptions {
   Pooling pooling = Pooling::kModelDefault;
   std::optional<bool> normalize = {};  // scale to length 1; unset: as the model says
@@ -67,6 +68,7 @@ struct AttentionOptions {
   std::vector<int32_t> heads = {};
 };
 
+// One request: sequences, and the outputs to compute for each of them.
 struct EncodeRequest {
   std::string model = {};     // empty: the only model of the server
   int64_t model_version = 0;  // of the model; 0: the highest that serves
@@ -103,6 +105,7 @@ struct EncodeRequest {
   int32_t priority = 0;  // -100 to 100; higher is served first
 };
 
+// The options of Client::Embed.
 struct EmbedOptions {
   std::string model = {};     // empty: the only model of the server
   int64_t model_version = 0;  // of the model; 0: the highest that serves

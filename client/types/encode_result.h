@@ -12,6 +12,7 @@
 
 namespace attendant::client {
 
+// The facts of one sequence of a request, after tokenizing.
 struct SequenceInfo {
   int64_t tokens = 0;                 // its rows in last_hidden_state
   bool truncated = false;             // it was longer and has been cut
@@ -52,7 +53,8 @@ struct MultiVector {
   Tensor vectors = {};               // [tokens, dims]
 };
 
-// Outputs that were not asked for are empty.
+// The answer to an EncodeRequest. Outputs that were not asked for are empty. Tensors with a row for
+// each token have SequenceInfo::tokens rows of each sequence, in the order of the request.
 struct EncodeResult {
   std::string model;
   std::vector<SequenceInfo> sequences;  // in the order of the request

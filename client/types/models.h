@@ -7,12 +7,13 @@
 
 namespace attendant::client {
 
-struct ModelInfo {  // a model, or a version of one
+// A version of a model, as the server describes it.
+struct ModelInfo {
   std::string name;
   int64_t version = 0;
   std::string state;  // "loading", "ready", "failed", "draining", "unloaded" or "idle"
   std::string error;  // failed: the reason
-  // Set once the model has loaded.
+  // The fields below are set once the model has loaded.
   std::string backend;  // "cpu", "cuda" or "reference"
   std::string isa;      // instruction set or GPU: "amx"
   std::string dtype;    // number format of the computation: "f32", "bf16", "int8", "f16" or "fp8"
@@ -31,6 +32,7 @@ struct ModelInfo {  // a model, or a version of one
   std::vector<std::string> token_labels;  // of the scores of tokens
 };
 
+// The health of the server or of a model; kUnknown: any other status of gRPC's health checking.
 enum class ServingStatus { kUnknown, kServing, kNotServing };
 
 }  // namespace attendant::client

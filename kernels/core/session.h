@@ -38,8 +38,8 @@ class Session {
   // usable. UNAVAILABLE when its device is lost: this session never works again.
   virtual absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) = 0;
 
-  // From now on Run may end early while `*stop` is true, with undefined results: no request waits
-  // for them. Null: never. `stop` must live until the next call. A session may ignore it.
+  // Lets Run end early while `*stop` is true, with undefined results: no request waits for them.
+  // Null: never. `stop` must live until the next call. A session may ignore it.
   virtual void StopWhen(const std::atomic<bool>* /*stop*/) {}
 
   // The calling thread is the one that calls Run from now on: it takes its place in the session's

@@ -51,7 +51,7 @@ class ApiKeys {
   // The entry of a key that a client sent; null when there is none. Compares with every entry, in
   // constant time each.
   const Key* Find(absl::string_view key) const;
-  // The same by the key's digest.
+  // The entry of the key with this digest; null when there is none.
   const Key* Find(const Sha256Digest& digest) const;
 
   size_t size() const { return keys_.size(); }

@@ -52,7 +52,7 @@ struct CallInfo {
   // One number for each key, or for each connection where keys are not needed: its requests take
   // their turns in queues together.
   uint64_t client = 0;
-  // Of a stream whose spans are sent: adds the stream's own at the end of the call.
+  // The span of a stream whose spans are sent; it is added at the end of the call.
   std::unique_ptr<OpenSpan> stream_span = nullptr;
   // For Recheck: the digest of the key, and the KeyStore's generation that has had it.
   Sha256Digest key_digest = {};
@@ -118,7 +118,7 @@ class CallGate {
   absl::StatusOr<KeyStore::Grant> Authorize(const CallHead& head) const;
   std::string RequestId(const CallHead& head);
   std::optional<TraceContext> Trace(const CallHead& head);
-  // Of a call whose spans are sent.
+  // The trace of a call whose spans are sent.
   static RequestTrace TraceOf(const CallInfo& call, RequestTrace::Kind kind, uint64_t span);
   std::unique_ptr<OpenSpan> OpenStream(const CallInfo& call);
   bool Traces(const CallInfo& call) const {

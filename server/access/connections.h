@@ -29,7 +29,7 @@ struct ConnectionReport {
   int64_t age_s = 0;  // since its first call
   int64_t open_calls = 0;
   Activity last_minute = {};  // 50 to 60 s
-  // Of the memory budgets, which fill them in.
+  // The bytes that the connection holds of each memory budget; the budgets fill them in.
   int64_t request_memory_bytes = 0;
   int64_t response_memory_bytes = 0;
   int64_t stream_memory_bytes = 0;

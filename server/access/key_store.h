@@ -35,7 +35,7 @@ class KeyStore {
   // The grant of the key that a client sent (empty: it sent none). UNAUTHENTICATED when there is no
   // such key, PERMISSION_DENIED when it does not have the group.
   absl::StatusOr<Grant> Authorize(absl::string_view key, MethodGroup group) const;
-  // The same once more for a key that has had a grant.
+  // Checks a key again that has had a grant. Errors as above.
   absl::StatusOr<Grant> Authorize(const Sha256Digest& digest, MethodGroup group) const;
 
   // The number of the keys that count: grows whenever they change. Costs one atomic read.

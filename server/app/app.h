@@ -20,7 +20,7 @@ class App {
   // Errors name the flag and the address.
   static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
                                                     const ModelSources& sources);
-  // The same with the caller's loader.
+  // Starts a server that loads models with `loader`.
   static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
                                                     const ModelSources& sources,
                                                     ModelLoader loader);

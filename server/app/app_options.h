@@ -44,7 +44,7 @@ absl::StatusOr<AccessFiles> OpenAccessFiles(const AccessFlags& flags);
 // `metrics` must outlive the tracer.
 std::unique_ptr<Tracer> MakeTracer(const ServerFlags& flags, ServerMetrics& metrics);
 
-// With the part of a connection.
+// The limits of the flags. Memory limits include the share of one connection.
 MemoryLimits MakeMemoryLimits(const ServerFlags& flags);
 StreamLimits MakeStreamLimits(const ServerFlags& flags);
 

@@ -27,7 +27,7 @@ class GrpcServices {
                const AttendDependencies& attend, HealthService& health);
 
   const std::vector<grpc::Service*>& services() const { return services_; }
-  // Of all other methods.
+  // Handles the calls of all methods that no service has.
   UnknownMethods& unknown_methods() { return unknown_methods_; }
   // RawService::open_methods of all, and that of the unknown methods.
   const std::vector<OpenMethod*>& open_methods() const { return open_methods_; }

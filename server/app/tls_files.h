@@ -39,7 +39,8 @@ class TlsFiles {
   // Reads the files again. The copies stay as they are where it fails.
   absl::Status Reload();
 
-  // Of the copies. Certificate chain and key are in one, so that they are replaced together.
+  // The paths of the copies. Certificate chain and key are in one file, so that they are replaced
+  // together.
   std::string pair_path() const { return pair_.path(); }
   std::string client_ca_path() const { return files_.client_ca.empty() ? "" : client_ca_.path(); }
 

@@ -70,7 +70,7 @@ class BatchObserver {
   virtual void OnBatch(int64_t tokens, int64_t sequences, int64_t requests,
                        absl::Duration compute) = 0;
   virtual void OnRejected(RejectReason reason) = 0;  // of a request, or its end before its results
-  // Of operations, `queued_tokens` is the cost.
+  // The work that waits now. For operations, `queued_tokens` is the sum of their costs.
   virtual void OnQueueChanged(int64_t queued_tokens, int64_t queued_requests) = 0;
   virtual void OnStalled(int workers) = 0;  // that run a batch for longer than stall_timeout
   virtual void OnLost(int workers) = 0;     // that have lost their runners

@@ -36,7 +36,7 @@ class ComputeSlot {
     absl::Duration served_;  // the time that it computed over its weight, or the slot's if later
   };
 
-  // From construction to destruction it is this user's turn.
+  // The turn of a user, held from construction to destruction.
   class Turn {
    public:
     // Waits for the turn. Before it waits it calls `busy`.

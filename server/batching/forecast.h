@@ -30,12 +30,12 @@ struct Backlog {
 // long as the cost is not known. Pure.
 absl::Duration TimeFor(const BatchShape& total, const Workforce& force);
 
-// By when a request with this backlog is answered, for its admission; zero without a fit. Of the
-// first batch's time it counts a quarter: the estimate of one batch may be far off (on a noisy
+// The time until a request with this backlog is answered, for its admission; zero without a fit. It
+// counts a quarter of the first batch's time: the estimate of one batch may be far off (on a noisy
 // machine a fresh fit said 3.7 times the true time of one batch in a hundred), and what can be done
-// must not be refused. Of the time of all further batches, whose errors average out, it counts six
-// fifths: under overload every admitted request waits as long as this allows, and should not have
-// been computed in vain.
+// must not be refused. It counts six fifths of the time of all further batches, whose errors
+// average out: under overload every admitted request waits as long as this allows, and should not
+// have been computed in vain.
 absl::Duration AnswerTime(const Backlog& backlog, const Workforce& force);
 
 // Under overload, a request with less time left than this is not worth a place in the next batch:
@@ -58,10 +58,11 @@ class Forecast {
   // A batch was computed, and took `time`: this corrects the cost.
   void Observe(const BatchShape& batch, absl::Duration time);
 
-  // For the functions above, until the next call of the others.
+  // The workforce for the functions above. Valid until the next call of a function that changes
+  // this forecast.
   Workforce force() const;
-  // Until the first worker has ended its batch. Zero: one is idle, or beyond the end that was
-  // estimated; infinite: all are lost.
+  // The time until the first worker ends its batch. Zero: a worker is idle, or past its estimated
+  // end. Infinite: all workers are lost.
   absl::Duration UntilFree(absl::Time now) const;
 
   // True if a request is tried although the forecast misses its deadline: every eighth such

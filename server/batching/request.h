@@ -75,11 +75,12 @@ struct SequenceResult {
 struct EncodeWork {
   std::vector<SequenceInput> sequences;
   SequenceOutputs outputs;  // the same for all sequences
-  // Not empty: the runner pools (PoolTokens, PoolSpan), not the back end, and outputs.pooling is
-  // kNone.
+  // Poolings of the runner (PoolTokens, PoolSpan) instead of the back end's. REQUIRES: if not
+  // empty, outputs.pooling is kNone.
   std::vector<Pooling> token_poolings;
   LayerSelection layers;  // the same for all sequences
-  // Likewise, but for only_task. A sequence has one of each kind at most.
+  // The tasks of heads on tokens, the same for all sequences except those with an only_task. At
+  // most one of each kind.
   std::vector<HeadTask> tasks;
   std::vector<SequenceResult> results{};  // [sequences] from Submit on
 };
@@ -126,8 +127,9 @@ struct PendingRequest {
   absl::Time deadline = absl::InfiniteFuture();  // of the steady clock
   int priority = 0;                              // higher first
   uint64_t client = 0;  // requests of one client share its turns, and its part of the queue
-  // Of a traced request: where its batches are noted, the first kMaxTracedBatches, also when it
-  // fails later; it stays until `done` is called. No other request has the same number.
+  // For a traced request: the list of its first kMaxTracedBatches batches, filled also if the
+  // request fails later, and valid until `done` is called. `trace` is a number that no other
+  // request has.
   std::vector<TracedBatch>* batches = nullptr;
   uint64_t trace = 0;
   // Called exactly once: with the request, or with RESOURCE_EXHAUSTED (queue full),

@@ -17,8 +17,8 @@ class Runner {
   // Called once by the thread that will call Run.
   virtual void OnWorkerStart() {}
 
-  // From now on Run may end early while `*stop` is true, with undefined results. Called once,
-  // before Run; `stop` outlives the last Run.
+  // Lets Run end early while `*stop` is true, with undefined results. Called once, before Run;
+  // `stop` outlives the last Run.
   virtual void StopWhen(const std::atomic<bool>* stop) = 0;
 
   // On success every item's result is in its request. Nothing is thrown: an exception of a kernel,

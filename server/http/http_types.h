@@ -89,7 +89,7 @@ struct HttpRoute {
   HttpRouteDoc doc;
 };
 
-// The same with the call's name made of method and path.
+// A route whose call is named after method and path.
 HttpRoute MakeHttpRoute(std::string method, std::string path, MethodGroup group,
                         HttpErrorShape error,
                         std::function<void(std::unique_ptr<HttpExchange>)> handler,

@@ -21,7 +21,7 @@ struct EncodeLimits {
 struct AttentionLimits {
   int64_t max_tokens = 65536;              // queries and keys of all its sequences
   int64_t max_bytes = int64_t{256} << 20;  // scratch memory while it is computed
-  // As kernels/attention counts them: about 1.3 s on two Zen 4 cores.
+  // Operations of one request, as kernels/attention counts them: about 1.3 s on two Zen 4 cores.
   int64_t max_operations = int64_t{1} << 37;
   int64_t max_queued_operations = int64_t{1} << 40;  // of all requests that wait for one model
 };

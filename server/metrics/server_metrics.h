@@ -78,7 +78,7 @@ class ModelMetrics {
   virtual void SetNotLoaded() = 0;          // until the next SetLoaded
   virtual void SetFailed(bool failed) = 0;  // whether the last load of one of its versions failed
 
-  // All but the model's name.
+  // The current values, without the model's name.
   virtual ModelSample Sample() const = 0;
 };
 
@@ -94,7 +94,7 @@ class ServerMetrics {
   // The metrics of the model called `name`, made at the first call. REQUIRES: `name` comes from the
   // server's own configuration.
   std::shared_ptr<ModelMetrics> ForModel(const std::string& name);
-  // The same where they have been made and not removed, else null.
+  // The metrics of the model if ForModel has made them and they were not removed, else null.
   std::shared_ptr<ModelMetrics> FindModel(const std::string& name) const;
   // The model is not served any more: its series go once its metrics are not in use.
   void RemoveModel(const std::string& name);
@@ -115,11 +115,12 @@ class ServerMetrics {
   // stay in use.
   void SetReloadFailed(ReloadedFile file, bool failed);
 
-  // From now on every scrape calls `source` for the devices that the model computes on, until it
-  // gives none.
+  // Adds a source of device metrics: every scrape calls `source` for the devices of the model,
+  // until it returns none.
   void AddDeviceSource(const std::string& model, DeviceSource source);
 
-  // Of the models that ForModel knows, by name. Takes tens of microseconds each.
+  // The current values of all models that ForModel knows, by name. Takes tens of microseconds for
+  // each.
   std::vector<ModelSample> Sample() const;
 
   // The Prometheus text exposition format, 0.0.4.

@@ -32,7 +32,7 @@ struct EncoderFacts {
   int64_t max_sequence_tokens = 0;
   bool takes_text = false;
   int64_t labels = 0;  // of its classifier; 0: it has none
-  // By TaskKind: of a row of what its head on tokens makes, 0 for kSparse; unset: it has none.
+  // By TaskKind: the columns of a row of the head's result, 0 for kSparse; unset: no such head.
   std::array<std::optional<int64_t>, kNumTaskKinds> task_columns{};
   bool splade = false;  // as ModelHeads::splade
 };

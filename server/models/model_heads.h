@@ -31,7 +31,8 @@ struct ModelHeads {
 
   // The place of the head that makes `kind`.
   std::optional<size_t> Find(TaskKind kind) const;
-  // By TaskKind: the columns of a row of its result, as asked for without options; unset: no head.
+  // By TaskKind: the columns of a row of the head's result with default options; unset: no such
+  // head.
   std::array<std::optional<int64_t>, kNumTaskKinds> Columns() const;
   int64_t weight_bytes() const;
 };

@@ -37,8 +37,8 @@ class ThreadPool {
   // everything they wrote visible. Tasks must not throw. Takes no lock and never allocates.
   void ParallelFor(int64_t tasks, Task task);
 
-  // From now on, tasks that have not begun are left out while `*stop` is true; what they would have
-  // written is then undefined. Null: never. `stop` must live until the next call. Not called during
+  // Lets ParallelFor leave out tasks that have not begun while `*stop` is true; their results are
+  // then undefined. Null: never. `stop` must live until the next call. Not called during
   // ParallelFor.
   void StopWhen(const std::atomic<bool>* stop) { stop_ = stop; }
 

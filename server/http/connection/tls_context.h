@@ -27,7 +27,7 @@ class TlsContext {
     std::string client_ca;
   };
 
-  // Of the files, as read at one time.
+  // The contents of the files, read at one time.
   struct Texts {
     std::string cert;
     std::string key;

@@ -12,7 +12,7 @@ namespace attendant {
 // for it again and again, and draws the differences.
 std::string LiveJson(const ServerMetrics& metrics, absl::string_view version);
 
-// As JSON Schema.
+// The JSON Schema of LiveJson.
 std::string LiveSchema();
 
 }  // namespace attendant

@@ -48,7 +48,7 @@ absl::Status TextsOrPairsFromJson(JsonView request, absl::string_view field,
 // query. INVALID_ARGUMENT also as CheckQuery says.
 absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::string_view texts,
                            const EncodeLimits& limits, Sequences& sequences);
-// The same with a query that is elsewhere; errors call it `name`.
+// Like the function above, with a query that the caller has found; errors call it `name`.
 absl::Status PairsFromJson(absl::string_view name, std::optional<JsonView> query, JsonView request,
                            absl::string_view texts, const EncodeLimits& limits,
                            Sequences& sequences);

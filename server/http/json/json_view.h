@@ -43,8 +43,8 @@ class JsonView {
   // the same name it is the first.
   std::optional<JsonView> Find(absl::string_view field) const;
 
-  // The same, checked. Read leaves `value` as it is when the field is absent. INVALID_ARGUMENT
-  // names the field and both types.
+  // Reads a field with a check of its type. Leaves `value` as it is when the field is absent.
+  // INVALID_ARGUMENT names the field and both types.
   absl::Status Read(absl::string_view field, bool& value) const;
   absl::Status Read(absl::string_view field, int64_t& value) const;
   absl::Status Read(absl::string_view field, std::string& value) const;
@@ -77,7 +77,7 @@ class JsonText {
   // An upper bound of the memory that Parse takes beside the text, with a copy of each value that a
   // reader makes. This function takes no memory.
   static int64_t MemoryBytes(absl::string_view text);
-  // The same of any text so long.
+  // The largest MemoryBytes of any text of `text_bytes` bytes.
   static int64_t MostMemoryBytes(int64_t text_bytes);
 
   JsonText(JsonText&&) noexcept;

@@ -32,7 +32,7 @@ struct InferForm {
 // behind it. Becomes the message that gRPC has, with raw contents for every input.
 class InferMessage final : public RequestMessage {
  public:
-  // From the path and the headers.
+  // The values from the path and the headers.
   struct Head {
     std::string model, version;
     std::optional<int64_t> json_bytes;  // of the body; without: all of it

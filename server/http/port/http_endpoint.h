@@ -48,7 +48,7 @@ class HttpEndpoint {
                                                               HttpProbes probes,
                                                               std::vector<HttpPage> pages = {},
                                                               HttpDoors doors = {});
-  // The same on a socket that listens already.
+  // Serves on a socket that listens already.
   static std::unique_ptr<HttpEndpoint> Listen(ListeningSocket socket, const ServerMetrics& metrics,
                                               HttpProbes probes, std::vector<HttpPage> pages = {},
                                               HttpDoors doors = {});
@@ -60,12 +60,12 @@ class HttpEndpoint {
   int port() const;
   bool loopback() const;  // only this machine can connect
 
-  // From now on each answer ends its connection, so that clients connect anew, elsewhere if they
-  // can.
+  // Makes each answer end its connection from now on, so that clients connect again, to another
+  // server if they can.
   void EndConnections();
 
-  // From now on routes answer UNAVAILABLE; pages are served on. Returns when the answers of all
-  // earlier requests are written, or at `deadline`, a steady time.
+  // Makes routes answer UNAVAILABLE from now on; pages are still served. Returns when the answers
+  // of all earlier requests are written, or at `deadline`, a steady time.
   void Close(absl::Time deadline);
 
  private:

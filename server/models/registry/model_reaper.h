@@ -29,7 +29,7 @@ class ModelReaper {
   ModelReaper(const ModelReaper&) = delete;
   ModelReaper& operator=(const ModelReaper&) = delete;
 
-  // From now on the model is shared, and freed after the last share is gone. Sets its life_id.
+  // Makes the model shared: it is freed after the last share is gone. Sets its life_id.
   std::shared_ptr<ServableModel> Share(std::unique_ptr<ServableModel> model);
 
   // Takes a share away, so that the model is freed after its last request. REQUIRES: Share made it.
@@ -40,8 +40,8 @@ class ModelReaper {
   // Waits until the models with these life_ids are freed, or `deadline`, a steady time, passes.
   // Returns whether they are.
   bool AwaitFreed(const std::vector<int64_t>& ids, absl::Time deadline);
-  // The same for the models of this name that are given up, with "" for all; but not for those that
-  // End has ended: their workers may not end.
+  // Like AwaitFreed, for the given-up models of this name, or of all names for "". Models that End
+  // has ended are left out: their workers may never end.
   bool AwaitGivenUp(const std::string& name, absl::Time deadline);
 
   // Ends the requests of the models of this name that are given up, or with "" of all, with

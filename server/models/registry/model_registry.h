@@ -70,10 +70,11 @@ class ModelRegistry {
   // former instance stays. OK once the new ones serve. A call that finds the same load waiting
   // joins it. NOT_FOUND, the error of the load, or UNAVAILABLE when the server drains.
   void Load(const std::string& name, Done done);
-  // From its turn on, requests for the model get UNAVAILABLE. OK once the requests from before are
-  // answered. NOT_FOUND: it was never loaded.
+  // Unloads a model. From the start of the unload, requests for it get UNAVAILABLE. OK once the
+  // earlier requests are answered. NOT_FOUND: it was never loaded.
   void Unload(const std::string& name, Done done);
-  // The same for a caller that leaves the end to the listener. OK: it waits for its turn.
+  // Like Load and Unload, for a caller that learns of the end from the listener. OK: the job is
+  // queued.
   absl::Status StartLoad(const std::string& name);
   absl::Status StartUnload(const std::string& name);
 
@@ -109,7 +110,7 @@ class ModelRegistry {
   // UNAVAILABLE when a device is lost, and no model serves or loads: a new process could use it.
   absl::Status Live() const;
 
-  // From now on Ready says that the server stops. The models go on serving until Drain.
+  // Makes Ready say that the server stops. The models continue to serve until Drain.
   void AnnounceDrain();
 
   // Every model turns kDraining, refuses new requests, and finishes the admitted ones until

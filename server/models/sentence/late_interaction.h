@@ -48,7 +48,7 @@ struct LateInteraction {
 // and field, for a file that is not valid; UNIMPLEMENTED for an option that is not computed.
 absl::StatusOr<LateInteraction> ReadLateInteraction(const JsonFolder& folder);
 
-// The same where one of `heads` is of ColBERT; else unset.
+// Calls ReadLateInteraction if one of `heads` is of ColBERT; else unset.
 absl::StatusOr<std::optional<LateInteraction>> FindLateInteraction(
     const JsonFolder& folder, std::span<const TokenHead> heads);
 

@@ -32,7 +32,7 @@ struct VllmAnswer {
 // Writes a list of so many elements, whose values `append` writes.
 void AppendVllmAnswer(const VllmAnswer& answer, size_t elements, int64_t tokens, std::string& json,
                       absl::FunctionRef<void(size_t)> append);
-// Its schema, with that of a value.
+// The JSON Schema of such an answer; `value` is the schema of an element's value.
 std::string VllmAnswerSchema(absl::string_view object, absl::string_view field,
                              absl::string_view value);
 

@@ -3,6 +3,7 @@
 
 import contextlib
 import pickle
+import queue
 import re
 import socket
 import threading
@@ -80,27 +81,27 @@ def test_what_cannot_succeed_is_not_tried_again(fake, connect, step):
 
 
 def test_the_timeout_holds_for_all_attempts(fake, connect):
-    fake.script = [fails(CODE.UNAVAILABLE, pushback_ms=900)] * 99
-    start = time.monotonic()
-    with connect(timeout=2, retry=attendant.Retry(max_attempts=99)) as client:
+    """They are half a second apart, or more."""
+    fake.script = [fails(CODE.UNAVAILABLE, pushback_ms=500)] * 99
+    with connect(timeout=4, retry=attendant.Retry(max_attempts=99)) as client:
         with pytest.raises((attendant.UnavailableError, attendant.DeadlineExceededError)):
             client.embed("abc")
-    assert time.monotonic() - start < 20 and 2 <= len(fake.requests) <= 3
+    assert 2 <= len(fake.requests) <= 8
 
 
 def test_a_server_that_does_not_answer(fake, connect):
     released = threading.Event()
-    remaining = []
+    remaining = queue.SimpleQueue()
 
     def hang(_, context):
-        remaining.append(context.time_remaining())
-        released.wait(30)
+        remaining.put(context.time_remaining())
+        released.wait(60)
 
     fake.script = [hang]
-    with connect(timeout=1) as client, pytest.raises(attendant.DeadlineExceededError):
+    with connect(timeout=3) as client, pytest.raises(attendant.DeadlineExceededError):
         client.embed("abc")
     released.set()
-    assert 0 < remaining[0] < 1.1  # on the wire gRPC rounds a timeout up
+    assert 0 < remaining.get(timeout=60) < 3.1  # on the wire gRPC rounds a timeout up
 
 
 def test_a_server_that_is_not_there(connect, fake):
@@ -190,11 +191,16 @@ def test_many_inputs_take_several_requests(fake, connect):
 
 
 def test_an_error_names_the_inputs(fake, connect):
-    def fail_if_third(request, context):
-        if request.sequences.sequences[0].text == "16":
+    def fail_third(request, context):
+        first = int(request.sequences.sequences[0].text)
+        if first == 16:
             context.abort(CODE.INVALID_ARGUMENT, "bad")
+        elif first > 16:  # in work until the error cancels it: how many are sent before does not depend on the time
+            cancelled = threading.Event()
+            if context.add_callback(cancelled.set):
+                cancelled.wait(60)
 
-    fake.script = [fail_if_third] * 99
+    fake.script = [fail_third] * 99
     with connect() as client, pytest.raises(ValueError, match=r"bad \(of inputs 16 to 23\)"):
         client.embed(map(str, range(1000)), batch_size=8)
     assert len(fake.requests) < 20

@@ -13,6 +13,7 @@ import attendant
 from attendant import operations
 from attendant.v1 import encoder_pb2 as pb
 from fake_server import embedding, encoded
+from harness.server import wait_until
 
 FAST = attendant.Retry(max_attempts=3, first_delay=0.001, max_delay=0.002)
 TEXTS = [f"text {i}" for i in range(50)]
@@ -138,17 +139,17 @@ def test_refused_requests_wait_together(fake, run):
         for request in requests:
             times.setdefault(request.id, []).append(time.monotonic())
             full = int(request.id) < 20 and len(times[request.id]) == 1
-            yield refusal(request, grpc.StatusCode.RESOURCE_EXHAUSTED, 200) if full else answer(request)
+            yield refusal(request, grpc.StatusCode.RESOURCE_EXHAUSTED, 1000) if full else answer(request)
 
     fake.on_stream = refuse_firsts
     assert sorted(outcome.value.tolist() for outcome in run(jobs_of(TEXTS))) == sorted(map(embedding, TEXTS))
     waits = [seconds[1] - seconds[0] for seconds in times.values() if len(seconds) == 2]
-    assert len(waits) == 20 and min(waits) >= 0.2
-    assert max(waits) < 20 * 0.2 / 2  # one after another they take 20 * 0.2
+    assert len(waits) == 20 and min(waits) >= 1
+    assert max(waits) < 20 / 2  # one after another they take 20
 
 
 class Stubborn:
-    """Asks for 10 s before the first request comes again, and answers the others."""
+    """Asks for a minute before the first request comes again, and answers the others."""
 
     def __init__(self):
         self.asked = 0
@@ -157,7 +158,7 @@ class Stubborn:
         for request in requests:
             first = request.id == "0"
             self.asked += first
-            yield refusal(request, grpc.StatusCode.UNAVAILABLE, 10_000) if first else answer(request)
+            yield refusal(request, grpc.StatusCode.UNAVAILABLE, 60_000) if first else answer(request)
 
 
 def test_answers_come_while_a_refused_request_waits(fake):
@@ -167,9 +168,8 @@ def test_answers_come_while_a_refused_request_waits(fake):
         outcomes = client.stream_outcomes(jobs_of(TEXTS), max_in_flight=2)
         assert [outcome.index for outcome in itertools.islice(outcomes, 49)] == list(range(1, 50))
         outcomes.close()
-        end = time.monotonic() + 5
-        while any("ThreadPool" not in thread.name for thread in set(threading.enumerate()) - before):
-            assert time.monotonic() < end
+        wait_until("the end of its threads", 30, lambda: all(
+            "ThreadPool" in thread.name for thread in set(threading.enumerate()) - before))
     assert server.asked == 1
 
 
@@ -181,7 +181,7 @@ def test_async_answers_come_while_a_refused_request_waits(fake):
             outcomes = client.stream_outcomes(jobs_of(TEXTS), max_in_flight=2)
             assert [(await anext(outcomes)).index for _ in range(49)] == list(range(1, 50))
             await outcomes.aclose()
-        end = time.monotonic() + 5
+        end = time.monotonic() + 30
         while len(asyncio.all_tasks()) > 1:
             assert time.monotonic() < end
             await asyncio.sleep(0)
@@ -275,9 +275,8 @@ def test_a_stream_that_is_given_up_ends_its_thread(fake):
         outcomes = client.stream_outcomes(operations.embed("a") for _ in itertools.count())
         next(outcomes)
         outcomes.close()
-        end = time.monotonic() + 10
-        while any(thread.name == "attendant-stream" for thread in threading.enumerate()):
-            assert time.monotonic() < end
+        wait_until("the end of its thread", 30, lambda: all(
+            thread.name != "attendant-stream" for thread in threading.enumerate()))
 
 
 @pytest.fixture
@@ -301,7 +300,7 @@ def test_answers_are_read_while_the_caller_pauses(fake, written):
     with attendant.Client(fake.target, model="m") as client:
         rows = client.stream(jobs_of(TEXTS[:16]))
         next(rows)
-        assert written.wait(20)
+        assert written.wait(60)
         assert len(list(rows)) == 15
 
 
@@ -310,7 +309,7 @@ def test_async_answers_are_read_while_the_caller_pauses(fake, written):
         async with attendant.AsyncClient(fake.target, model="m") as client:
             rows = client.stream(jobs_of(TEXTS[:16]))
             await anext(rows)
-            assert await asyncio.to_thread(written.wait, 20)
+            assert await asyncio.to_thread(written.wait, 60)
             return len([row async for row in rows])
 
     assert asyncio.run(collect()) == 15
@@ -357,7 +356,7 @@ def test_closing_a_client_ends_its_stream(fake):
 
     def jobs():
         yield operations.embed("a")
-        released.wait(20)
+        released.wait(60)
 
     fake.on_stream = lambda requests, _: map(answer, requests)
     client = attendant.Client(fake.target, model="m")

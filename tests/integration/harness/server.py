@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import pathlib
 import re
 import resource
 import signal
@@ -66,6 +67,14 @@ class Server:
 
     def log(self):
         return self.log_file.read_text(errors="replace")
+
+    def threads(self):
+        """The name of each of its threads."""
+        names = []
+        for path in pathlib.Path(f"/proc/{self.pid}/task").glob("*/comm"):
+            with contextlib.suppress(OSError):  # one that has ended meanwhile
+                names.append(path.read_text().strip())
+        return names
 
     def get(self, path):
         """Status code and body of an HTTP answer."""

@@ -195,11 +195,13 @@ def test_refused_calls_have_ids_and_lines(stub, folder):
 def test_a_client_that_leaves_before_its_message_is_not_malformed(guarded, folder, path, end):
     before, name, left = refused(guarded, "message"), f"r-{end}-{path}", threading.Event()
     with grpc.insecure_channel(guarded.grpc) as channel:
+        live = unary(channel, "/inference.GRPCInferenceService/ServerLive")
+        live(Empty(), timeout=DEADLINE)  # the call's time is not for connecting
         call = channel.stream_unary(path, request_serializer=Empty.SerializeToString).future(
-            iter(left.wait, True), timeout=0.5 if end == "DEADLINE_EXCEEDED" else DEADLINE,
+            iter(left.wait, True), timeout=2 if end == "DEADLINE_EXCEEDED" else DEADLINE,
             metadata=(*bearer(INFER_KEY), ("x-request-id", name)))
         if end == "CANCELLED":
-            unary(channel, "/inference.GRPCInferenceService/ServerLive")(Empty(), timeout=DEADLINE)
+            live(Empty(), timeout=DEADLINE)  # the call has reached the server before
             call.cancel()
         wait_until("the end", 30, call.done)
         line = wait_until("the line", 30, lambda: lines(folder, request_id=name))[0]

@@ -66,7 +66,7 @@ def test_what_comes_after_sigterm_is_refused(loaded):
 
 
 def test_serves_during_the_drain_delay(start_server):
-    server = start_server({"tiny": settings.TINY_MODEL}, f"--drain_delay_s={3 * settings.PATIENCE}").wait_ready()
+    server = start_server({"tiny": settings.TINY_MODEL}, f"--drain_delay_s={6 * settings.PATIENCE}").wait_ready()
     with attendant.Client(server.grpc) as client:
         server.terminate()
         wait_until("/readyz to turn", 60, lambda: turned(server))

@@ -144,5 +144,6 @@ def test_a_watcher_does_not_hold_up_the_end(start_server, health):
     watch = health(server).Watch(ask())
     assert next(watch).status == SERVING
     server.terminate()
-    wait_until("the end of the watch", 60, lambda: watch.done() or next(watch, None) is None)
+    assert next(watch).status == NOT_SERVING
+    wait_until("the end of the watch", 60, watch.done)
     assert server.wait() == 0

@@ -13,6 +13,7 @@ import grpc
 import pytest
 
 from harness import settings
+from harness.attendant import DEADLINE
 from harness.server import SANITIZER_REPORT, wait_until
 
 USAGE = 2
@@ -45,8 +46,8 @@ def certificates(tmp_path_factory):
 
 def encode(target, *flags):
     """The command line asking the server there."""
-    command = [settings.bin_dir() / "attendant", "encode", f"--server={target}", "--timeout=10s", "--ids=5,6,7"]
-    return subprocess.run([*command, *flags], capture_output=True, timeout=60, check=False, text=True)
+    command = [settings.bin_dir() / "attendant", "encode", f"--server={target}", f"--timeout={DEADLINE}s", "--ids=5,6,7"]
+    return subprocess.run([*command, *flags], capture_output=True, timeout=2 * DEADLINE, check=False, text=True)
 
 
 def embed(server, *flags):
@@ -72,7 +73,7 @@ def test_server_certificate(start_tls, certificates):
     assert encode(server.grpc).stderr.endswith("Socket closed (the server may need --tls)\n")
     credentials = grpc.ssl_channel_credentials((certificates / "ca.pem").read_bytes())
     with grpc.secure_channel(server.grpc, credentials) as channel:
-        grpc.channel_ready_future(channel).result(timeout=30)
+        grpc.channel_ready_future(channel).result(timeout=DEADLINE)
 
 
 def test_a_new_certificate_is_taken(start_server, certificates, tmp_path):
@@ -146,7 +147,7 @@ def https(server, authority, path="/readyz", body=None, client=None):
     if client:
         context.load_cert_chain(*client)
     try:
-        with urllib.request.urlopen(urllib.request.Request(f"https://{server.http}{path}", body), timeout=10,
+        with urllib.request.urlopen(urllib.request.Request(f"https://{server.http}{path}", body), timeout=DEADLINE,
                                     context=context) as answer:
             answer.read()
             return answer.status
@@ -193,7 +194,7 @@ def test_the_end_of_an_https_connection_is_told(start_server, certificates):
     context = ssl.create_default_context(cafile=certificates / "ca.pem")
     host, port = server.http.rsplit(":", 1)
     for rest in (b"", b"GET /healthz HTTP/1.1\r\n\r\n"):  # what comes behind the last request is not answered
-        with socket.create_connection((host, int(port)), timeout=10) as plain, \
+        with socket.create_connection((host, int(port)), timeout=DEADLINE) as plain, \
                 context.wrap_socket(plain, server_hostname="127.0.0.1", suppress_ragged_eofs=False) as tls:
             tls.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" + rest)
             answer = b""
@@ -214,13 +215,13 @@ def test_an_https_client_that_closes_cancels_its_request(start_server, certifica
     head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
 
     def scraped(line):
-        with urllib.request.urlopen(f"https://{server.http}/metrics", context=context, timeout=10) as page:
+        with urllib.request.urlopen(f"https://{server.http}/metrics", context=context, timeout=DEADLINE) as page:
             return line in page.read().decode()
 
     wait_until("/readyz", 60, lambda: https(server, certificates / "ca.pem") == 200)
-    tls = context.wrap_socket(socket.create_connection((host, int(port)), timeout=10), server_hostname="127.0.0.1")
+    tls = context.wrap_socket(socket.create_connection((host, int(port)), timeout=DEADLINE), server_hostname="127.0.0.1")
     tls.sendall(head % len(body) + body)
-    wait_until("the request", 10, lambda: scraped('attendant_queue_requests{model="tiny"} 1'))
+    wait_until("the request", 30, lambda: scraped('attendant_queue_requests{model="tiny"} 1'))
     if behind:
         tls.sendall(head % behind + b"x" * behind)
     assert scraped('attendant_queue_requests{model="tiny"} 1')
@@ -229,7 +230,7 @@ def test_an_https_client_that_closes_cancels_its_request(start_server, certifica
         tls.unwrap()  # says goodbye, without waiting for the server's
     if ends:
         tls.close()
-    wait_until("its end", 20, lambda: scraped(
+    wait_until("its end", 30, lambda: scraped(
         'attendant_requests_total{code="CANCELLED",method="openai_embeddings",model="tiny"} 1'))
 
 
@@ -245,7 +246,7 @@ def test_half_a_record_behind_an_https_request_holds_no_answer(start_server, cer
     for _ in range(200):
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         tls = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
-        with socket.create_connection((host, int(port)), timeout=30) as plain:
+        with socket.create_connection((host, int(port)), timeout=DEADLINE) as plain:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             exchange(plain, incoming, outgoing, tls.do_handshake)
             tls.write(request)
@@ -281,7 +282,7 @@ def test_http_asks_for_client_certificates(start_server, certificates):
     session, resumed = None, []
     for _ in range(2):
         host, port = server.http.rsplit(":", 1)
-        with socket.create_connection((host, int(port)), timeout=10) as plain, \
+        with socket.create_connection((host, int(port)), timeout=DEADLINE) as plain, \
                 context.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as tls:
             tls.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert tls.recv(1000).startswith(b"HTTP/1.1 200 ")

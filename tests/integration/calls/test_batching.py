@@ -45,7 +45,7 @@ def lone_queue_us(server, requests):
 
 
 def test_batching_does_not_delay_a_lone_request(server, start_server):
-    delay_us = 100_000
+    delay_us = 500_000
     waiting = start_server({"tiny": settings.TINY_MODEL}, f"--max_queue_delay_us={delay_us}").wait_ready()
-    assert min(lone_queue_us(waiting, 5)) >= delay_us * 0.9, "the flag does nothing: this test shows nothing"
+    assert min(lone_queue_us(waiting, 3)) >= delay_us * 0.9, "the flag does nothing: this test shows nothing"
     assert statistics.median(lone_queue_us(server, 50)) < delay_us / 10

@@ -3,6 +3,7 @@
 
 import json
 import math
+import signal
 import socket
 import subprocess
 
@@ -10,8 +11,8 @@ import pytest
 from hdrh.log import HistogramLogReader
 from hdrh.histogram import HdrHistogram
 
-from harness import settings
-from harness.server import serving
+from harness import exposition, settings
+from harness.server import serving, wait_until
 
 OK, SERVER_ERROR, USAGE, NO_ANSWER, _, THRESHOLD, NO_VERDICT = range(7)
 HIGHEST_NS = (1 << 48) - 1
@@ -118,15 +119,20 @@ def test_streams(load, protocol, model, loop):
     assert report["tokens_per_s"] >= 16 * report["requests_per_s"] * 0.999
 
 
+def answered(server):
+    return exposition.Page(server.get("/metrics")[1]).value("attendant_requests_total", code="OK")
+
+
 def test_a_stream_ends_with_its_server(start_server):
     """The load outlives the server: what was outstanding are errors, and the loop goes on."""
     server = start_server({"tiny": settings.TINY_MODEL}).wait_ready()
     with subprocess.Popen([settings.bin_dir() / "attendant", "load", f"--server={server.grpc}", "--model=tiny", "--streaming",
-                           "--live", "--json", "--warmup=0", f"--duration={4 * settings.PATIENCE}s", "--lengths=fixed:8"],
+                           "--live", "--json", "--warmup=0", "--duration=2m", "--lengths=fixed:8"],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as load:
-        for _ in range(6):
-            load.stderr.readline()  # the live view has been drawn twice: requests are on their way
+        wait_until("answers", 60, lambda: answered(server) > 0)
         server.stop()
+        assert any(line.startswith("errors ") for line in load.stderr), "the live view shows none"
+        load.send_signal(signal.SIGINT)
         report = json.loads(load.communicate(timeout=120)[0])
     assert load.returncode == OK
     assert report["requests"]["ok"] > 0 and report["requests"]["failed"] > 0

@@ -61,7 +61,7 @@ def watched(browser, server):
 def shown(tab, view):
     """Waits until a view has what the server gives it."""
     ready = {"overview": ".legend b", "models": ".model", "playground": "textarea", "attention": ".thumb", "lab": ".picture"}
-    tab.wait_for_selector(f".{view} {ready[view]}", timeout=20000)
+    tab.wait_for_selector(f".{view} {ready[view]}", timeout=60000)
 
 
 def check_sight(tab, what, size):

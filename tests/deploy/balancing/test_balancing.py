@@ -263,7 +263,7 @@ def test_without_retries_requests_fail(cluster):
 def test_round_robin_of_the_command(cluster):
     """With the flag, each server gets its third, once all three are connected: the first requests go to those that are.
     Without it, one gets all."""
-    requests = 600
+    requests = 2400
     command = [settings.bin_dir() / "attendant", "encode", f"--server={cluster.targets()}", "--batch=1", "--concurrency=3",
                *["--ids=1,2,3"] * requests]
     shares = []

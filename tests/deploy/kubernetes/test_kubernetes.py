@@ -249,7 +249,7 @@ def test_containers_are_confined(kustomize):
 
 def health(target, service=""):
     with grpc.insecure_channel(target) as channel:
-        return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=service), timeout=10).status
+        return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=service), timeout=60).status
 
 
 def answers(server, http_get):
@@ -258,7 +258,7 @@ def answers(server, http_get):
     unchecked = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
     try:
-        with urllib.request.urlopen(url, timeout=10, context=unchecked) as answer:
+        with urllib.request.urlopen(url, timeout=60, context=unchecked) as answer:
             return answer.status == 200
     except urllib.error.HTTPError:
         return False

@@ -129,13 +129,13 @@ class Prometheus:
 
     def __exit__(self, *unused):
         self.process.terminate()
-        self.process.wait(30)
+        self.process.wait(SECONDS)
         self.log.close()
 
     def get(self, path, **arguments):
         url = f"http://{self.address}/api/v1/{path}?{urllib.parse.urlencode(arguments)}"
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=SECONDS) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{arguments}: {error.read().decode()}") from None
@@ -149,7 +149,7 @@ class Prometheus:
                 return False
             self.address = listens.group(1)
         try:
-            urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=10).close()
+            urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=SECONDS).close()
         except OSError:
             return False
         self.scrape_itself()
@@ -191,7 +191,7 @@ def load(servers):
     yield running
     for process in running:
         process.terminate()
-        process.wait(30)
+        process.wait(SECONDS)
 
 
 def test_every_query_returns_data(tool, tmp_path, servers, load):

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 
-START_SECONDS = 30
+START_SECONDS = 180
 
 
 class NoMachine(Exception):
@@ -59,7 +59,7 @@ class Machine:
         """How a command ended, with its output as text."""
         enter = ["nsenter", f"--target={self.leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root",
                  "--wd"]
-        return subprocess.run([*enter, *command], capture_output=True, text=True, timeout=60, check=False, **options)
+        return subprocess.run([*enter, *command], capture_output=True, text=True, timeout=180, check=False, **options)
 
     def run(self, *command, **options):
         """The output of a command that must succeed."""

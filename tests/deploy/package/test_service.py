@@ -69,7 +69,7 @@ def test_a_start_ends_when_the_server_listens(machine, start):
 def test_a_start_with_wrong_flags_fails(machine, start):
     assert start("--no_such_flag=1").returncode != 0
     assert shown(machine, "ActiveState") == "failed" and shown(machine, "NRestarts") == "0"
-    assert "there is no flag --no_such_flag" in machine.run("journalctl", "--unit=attendant")
+    wait_until("the line", 30, lambda: "there is no flag --no_such_flag" in machine.run("journalctl", "--unit=attendant"))
 
 
 def test_the_server_is_confined(machine, start):

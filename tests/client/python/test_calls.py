@@ -317,15 +317,31 @@ def test_thousands_of_attempts():
     assert 2.5 <= min(delays[10:]) and max(delays) <= 5
 
 
-@pytest.mark.parametrize("chance", [0, 1])  # of each wait, between its least and its most
-def test_the_usual_attempts_fill_the_usual_timeout(monkeypatch, chance):
+def times_of_attempts(error, monkeypatch, chance, timeout):
+    """When a call with the usual retries is sent that always fails so. Each wait is at its least where `chance` is 0, at its
+    most where it is 1."""
     monkeypatch.setattr(attendant.retry.random, "uniform", lambda least, most: least + chance * (most - least))
-    now = [0.0]
-    options = attendant.Options()
-    attempts = attendant.retry.Attempts(options.retry, options.timeout, lambda: now[0])
-    while (delay := attempts.delay_after(attendant.UnavailableError(""))) is not None:
-        now[0] += delay
-    assert now[0] >= options.timeout - options.retry.max_delay
+    times = [0.0]
+    attempts = attendant.retry.Attempts(attendant.Retry(), timeout, lambda: times[-1])
+    while (delay := attempts.delay_after(error)) is not None:
+        times.append(times[-1] + delay)
+    return times
+
+
+@pytest.mark.parametrize("chance", [0, 1])
+@pytest.mark.parametrize("hint", [None, 0.001, 0.1, 4.0])
+def test_the_usual_attempts_fill_the_usual_timeout(monkeypatch, hint, chance):
+    error = attendant.ResourceExhaustedError("", retry_after=hint)
+    timeout = attendant.Options().timeout
+    longest_wait = max(attendant.Retry().max_delay, 1.5 * (hint or 0))
+    assert times_of_attempts(error, monkeypatch, chance, timeout)[-1] >= timeout - longest_wait
+    assert times_of_attempts(error, monkeypatch, chance, None)[-1] >= timeout
+
+
+def test_clients_that_are_refused_together_come_back_apart():
+    error = attendant.ResourceExhaustedError("", retry_after=2.0)
+    delays = [attendant.retry.Attempts(attendant.Retry(), None).delay_after(error) for _ in range(1000)]
+    assert 2 <= min(delays) < 2.1 and 2.9 < max(delays) <= 3
 
 
 @pytest.mark.parametrize("timeout", [1e12, float("inf")])

@@ -30,13 +30,13 @@ class Options:
     retry: Retry = Retry()
     # -100 to 100; higher is served first. Servers lower it to their --max_priority, by default 0.
     priority: int = 0
-    # Sent as `authorization: Bearer KEY`. Without TLS it travels unencrypted.
-    api_key: Text = None
+    # Sent as `authorization: Bearer KEY`. Without TLS it travels unencrypted. repr() does not show it.
+    api_key: Text = field(default=None, repr=False)
     # For the server's access log. None: a new one for each call. Exceptions have it.
     request_id: str | None = None
     # W3C Trace Context, for example of OpenTelemetry's current span.
     traceparent: Text = None
-    metadata: Mapping[str, str] = field(default_factory=dict)  # more headers
+    metadata: Mapping[str, str] = field(default_factory=dict, repr=False)  # more headers, which may hold keys too
 
     def __post_init__(self) -> None:
         if self.timeout is not None and not self.timeout > 0:  # not a number neither

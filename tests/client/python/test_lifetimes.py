@@ -266,6 +266,13 @@ def test_headers_lose_the_white_space_around_them(fake):
     assert len(second["x-request-id"]) == 32 and second["team"] == "x"
 
 
+def test_options_are_shown_without_keys():
+    with attendant.Client(model="m", api_key="secret", metadata={"x-key": "hidden"}) as client:
+        shown = repr(client.options)
+    assert shown.startswith("Options(model='m', ") and "traceparent=None" in shown
+    assert not any(word in shown for word in ("api_key", "secret", "metadata", "x-key", "hidden"))
+
+
 @pytest.mark.parametrize("options, name", [
     ({"api_key": "a\nb"}, "api_key"), ({"api_key": "kéy"}, "api_key"), ({"traceparent": "\x00"}, "traceparent"),
     ({"request_id": "é"}, "request_id"), ({"metadata": {"Team": "x"}}, "metadata"),

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import grpc.aio
 
 from attendant import operations
-from attendant.base import DEFAULT_TARGET, Base, describe, failure, only_model, open_channel, parsed, serialized
+from attendant.base import DEFAULT_TARGET, Base, describe, only_model, parsed, serialized
 from attendant.channel import ChannelOptions, Tls, connect_async
-from attendant.errors import CancelledError
+from attendant.closing import failure, open_channel, pause
 from attendant.job import Job, Request, Rpc
 from attendant.options import OptionFields, Options
 from attendant.retry import Attempts
@@ -101,11 +100,11 @@ class AsyncClient(Base):
         request_id = self._options.id_of_call()
 
         def start(rpc: Rpc, payloads: AsyncIterator[bytes]) -> Any:
-            with open_channel(self._closed):
+            with open_channel(self._closed, request_id):
                 method: Any = self._channel.stream_stream(rpc.stream, None, rpc.stream_answer.FromString)
                 return method(payloads, metadata=self._options.headers(request_id))
 
-        return run_stream(jobs, self._prepare, start, self._pause, lambda: Attempts(self._options.retry, None),
+        return run_stream(jobs, self._prepare, start, self._closed, lambda: Attempts(self._options.retry, None),
                           request_id, max_in_flight, ordered)
 
     async def _prepare(self, request: Request[Any]) -> None:
@@ -120,22 +119,15 @@ class AsyncClient(Base):
         attempts = self._attempts()
         while True:
             try:
-                with open_channel(self._closed):
+                with open_channel(self._closed, request_id):
                     call = method(payload, timeout=attempts.remaining(), metadata=self._options.headers(request_id))
                 return parsed(request, await _answer(call), request_id)
             except grpc.RpcError as rpc_error:
-                if self._closed.is_set() and rpc_error.code() is grpc.StatusCode.CANCELLED:
-                    raise CancelledError("the client was closed", request_id=request_id) from None
-                error = failure(rpc_error, request_id, request.part)
+                error = failure(rpc_error, self._closed, request_id, request.part)
             delay = attempts.delay_after(error)
             if delay is None:
                 raise error
-            await self._pause(delay)
-
-    async def _pause(self, seconds: float) -> None:
-        """Ends early when the client is closed."""
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._closed.wait(), seconds)
+            await pause(self._closed, delay)
 
     async def _call_all(self, requests: Iterator[Request[Any]]) -> list[Any]:
         """The results in the order of the requests."""

@@ -3,22 +3,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator
-from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attendant.errors import AttendantError, CancelledError, InvalidArgumentError, NotFoundError, from_rpc
+from attendant.errors import AttendantError, InvalidArgumentError, NotFoundError
 from attendant.job import Request, serialize
 from attendant.operations.status import Model
 from attendant.options import OptionFields, Options
 from attendant.retry import Attempts
 
 if TYPE_CHECKING:
-    import grpc
     from typing_extensions import Self, Unpack
 
 T = TypeVar("T")
@@ -57,22 +54,6 @@ class Base:
             return False
         request.message.model = self._options.model or self._only_model.get("", "")
         return not request.message.model
-
-
-@contextlib.contextmanager
-def open_channel(closed: Event | asyncio.Event) -> Iterator[None]:
-    """CancelledError where the channel is closed, before or meanwhile: gRPC's errors of that are of several kinds."""
-    if closed.is_set():
-        raise CancelledError("the client is closed")
-    try:
-        yield
-    except ValueError as error:
-        raise CancelledError("the client was closed") if closed.is_set() else error
-
-
-def failure(error: grpc.RpcError, request_id: str, part: str) -> AttendantError:
-    failed = from_rpc(error, request_id)
-    return failed.of(part) if part else failed
 
 
 def serialized(request: Request[Any], request_id: str) -> bytes:

@@ -13,8 +13,8 @@ from typing import Any
 
 import grpc
 
-from attendant.base import failure, parsed
-from attendant.errors import AttendantError, CancelledError
+from attendant.base import parsed
+from attendant.closing import closed_error, failure
 from attendant.job import Request
 from attendant.retry import Attempts
 
@@ -57,7 +57,7 @@ class Calls:
             full = len(self._running) > most
             if full and len(self._delayed) == len(self._running):  # close() finds none at gRPC to end
                 if self._closed.wait(pause):
-                    raise _closed(self._running[self._delayed[0][1]])
+                    raise closed_error(self._running[self._delayed[0][1]].request_id)
                 continue
             try:
                 self._take(self._ended.get(full, pause))
@@ -80,15 +80,9 @@ class Calls:
             self.results[index] = parsed(call.request, call.future.result(), call.request_id)
             del self._running[index]
             return
-        except grpc.FutureCancelledError:
-            error: AttendantError = _closed(call)
         except grpc.RpcError as rpc_error:
-            error = failure(rpc_error, call.request_id, call.request.part)
+            error = failure(rpc_error, self._closed, call.request_id, call.request.part)
         delay = call.attempts.delay_after(error)
         if delay is None:
             raise error
         heapq.heappush(self._delayed, (time.monotonic() + delay, index))
-
-
-def _closed(call: Call) -> CancelledError:
-    return CancelledError("the client was closed", request_id=call.request_id)

@@ -8,9 +8,10 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from attendant import operations
-from attendant.base import DEFAULT_TARGET, Base, describe, only_model, open_channel, serialized
+from attendant.base import DEFAULT_TARGET, Base, describe, only_model, serialized
 from attendant.calls import Call, Calls
 from attendant.channel import ChannelOptions, Tls, connect
+from attendant.closing import open_channel
 from attendant.job import Job, Request, Rpc
 from attendant.options import OptionFields, Options
 from attendant.retry import Attempts
@@ -103,11 +104,11 @@ class Client(Base):
         request_id = self._options.id_of_call()
 
         def start(rpc: Rpc, payloads: Iterator[bytes]) -> Any:
-            with open_channel(self._closed):
+            with open_channel(self._closed, request_id):
                 method: Any = self._channel.stream_stream(rpc.stream, None, rpc.stream_answer.FromString)
                 return method(payloads, metadata=self._options.headers(request_id))
 
-        return run_stream(jobs, self._prepare, start, self._closed.wait, lambda: Attempts(self._options.retry, None),
+        return run_stream(jobs, self._prepare, start, self._closed, lambda: Attempts(self._options.retry, None),
                           request_id, max_in_flight, ordered)
 
     def _prepare(self, request: Request[Any]) -> None:
@@ -121,7 +122,7 @@ class Client(Base):
         payload = serialized(request, request_id)
 
         def send(timeout: float | None) -> Any:
-            with open_channel(self._closed):
+            with open_channel(self._closed, request_id):
                 return method.future(payload, timeout=timeout, metadata=self._options.headers(request_id))
 
         return Call(request, request_id, self._attempts(), send)

@@ -11,7 +11,8 @@ from typing import Any, Generic, TypeVar
 
 import grpc
 
-from attendant.errors import AttendantError, UnavailableError, from_rpc
+from attendant.closing import failure
+from attendant.errors import AttendantError, UnavailableError
 from attendant.job import Job, Request, Rpc
 from attendant.outbox import Outbox
 from attendant.retry import Attempts
@@ -122,7 +123,7 @@ class _Feed(Generic[T]):
 
 
 def run_stream(jobs: Iterable[Job[T]], prepare: Callable[[Request[Any]], None], start: Open,
-               pause: Callable[[float], object], attempts: Callable[[], Attempts], request_id: str, room: int,
+               closed: threading.Event, attempts: Callable[[], Attempts], request_id: str, room: int,
                ordered: bool) -> Iterator[Outcome[T]]:
     """The outcomes of the jobs. A stream that breaks is opened again after a pause of some seconds, and what was not
     answered is sent again."""
@@ -137,12 +138,12 @@ def run_stream(jobs: Iterable[Job[T]], prepare: Callable[[Request[Any]], None], 
     order = Order[T](ordered)
     feed = _Feed(itertools.chain([first], iterator), prepare, request.rpc, Window[T](attempts, request_id), room)
     try:
-        yield from _outcomes(feed, start, pause, attempts, order, request_id)
+        yield from _outcomes(feed, start, closed, attempts, order, request_id)
     finally:
         feed.stop()
 
 
-def _outcomes(feed: _Feed[T], start: Open, pause: Callable[[float], object], attempts: Callable[[], Attempts],
+def _outcomes(feed: _Feed[T], start: Open, closed: threading.Event, attempts: Callable[[], Attempts],
               order: Order[T], request_id: str) -> Iterator[Outcome[T]]:
     breaks = attempts()
     while True:
@@ -160,10 +161,10 @@ def _outcomes(feed: _Feed[T], start: Open, pause: Callable[[float], object], att
                 return
             error: AttendantError = UnavailableError("the server ended the stream", grpc.StatusCode.UNAVAILABLE, request_id)
         except grpc.RpcError as rpc_error:
-            error = from_rpc(rpc_error, request_id)
+            error = failure(rpc_error, closed, request_id)
         if feed.fault is not None:
             raise feed.fault
         delay = breaks.delay_after(error)
         if delay is None:
             raise error
-        pause(delay)
+        closed.wait(delay)

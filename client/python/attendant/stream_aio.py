@@ -9,7 +9,8 @@ from typing import Any, Generic, TypeVar
 
 import grpc
 
-from attendant.errors import AttendantError, CancelledError, UnavailableError, from_rpc
+from attendant.closing import closed_error, failure, pause
+from attendant.errors import AttendantError, CancelledError, UnavailableError
 from attendant.job import Job, Request, Rpc
 from attendant.outbox import AsyncOutbox
 from attendant.retry import Attempts
@@ -56,8 +57,7 @@ class _Answers:
                 self._read.put_nowait(answer)
             self._read.put_nowait(None)
         except asyncio.CancelledError:  # of the call: who waits for answers is not cancelled
-            self._read.put_nowait(CancelledError("the client was closed, or the server cancelled the stream",
-                                                 request_id=self._request_id))
+            self._read.put_nowait(CancelledError("the server cancelled the stream", request_id=self._request_id))
         except Exception as error:  # raised where the answers are taken
             self._read.put_nowait(error)
 
@@ -138,14 +138,14 @@ class _Feed(Generic[T]):
 
 async def run_stream(jobs: Iterable[Job[T]] | AsyncIterable[Job[T]],
                      prepare: Callable[[Request[Any]], Awaitable[None]], start: Open,
-                     pause: Callable[[float], Awaitable[object]], attempts: Callable[[], Attempts], request_id: str,
-                     room: int, ordered: bool) -> AsyncGenerator[Outcome[T], None]:
+                     closed: asyncio.Event, attempts: Callable[[], Attempts], request_id: str, room: int,
+                     ordered: bool) -> AsyncGenerator[Outcome[T], None]:
     """The outcomes of the jobs. A stream that breaks is opened again after a pause of some seconds, and what was not
     answered is sent again."""
     if room < 1:
         raise ValueError(f"max_in_flight is {room}: it must be at least 1")
     feed = _Feed(jobs, prepare, Window[T](attempts, request_id), room, request_id)
-    outcomes = _outcomes(feed, start, pause, attempts, Order[T](ordered), request_id)
+    outcomes = _outcomes(feed, start, closed, attempts, Order[T](ordered), request_id)
     try:
         await feed.started.wait()
         async for outcome in outcomes:
@@ -155,9 +155,8 @@ async def run_stream(jobs: Iterable[Job[T]] | AsyncIterable[Job[T]],
         await feed.stop()
 
 
-async def _outcomes(feed: _Feed[T], start: Open, pause: Callable[[float], Awaitable[object]],
-                    attempts: Callable[[], Attempts], order: Order[T],
-                    request_id: str) -> AsyncGenerator[Outcome[T], None]:
+async def _outcomes(feed: _Feed[T], start: Open, closed: asyncio.Event, attempts: Callable[[], Attempts],
+                    order: Order[T], request_id: str) -> AsyncGenerator[Outcome[T], None]:
     breaks = attempts()
     while not feed.done():
         if feed.fault is not None:
@@ -176,14 +175,14 @@ async def _outcomes(feed: _Feed[T], start: Open, pause: Callable[[float], Awaita
                 return
             error = _ended(request_id)
         except grpc.RpcError as rpc_error:
-            error = from_rpc(rpc_error, request_id)
+            error = failure(rpc_error, closed, request_id)
             if str(error) == _WRITE_AFTER_END:
                 error = _ended(request_id)
         except CancelledError as cancelled:
-            error = cancelled
+            error = closed_error(request_id) if closed.is_set() else cancelled
         if feed.fault is not None:
             raise feed.fault
         delay = breaks.delay_after(error)
         if delay is None:
             raise error
-        await pause(delay)
+        await pause(closed, delay)

@@ -2,6 +2,7 @@
 """Calls that are closed, cancelled, beside others or run twice, and what a client refuses to send."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import threading
@@ -12,8 +13,9 @@ import pytest
 from google.protobuf.message import EncodeError
 
 import attendant
-from attendant import operations
+from attendant import closing, operations
 from attendant.job import ENCODE, LIST_MODELS, Job, Request
+from attendant.retry import Attempts
 from attendant.v1 import encoder_pb2 as pb
 from fake_server import embedding, fails
 
@@ -22,30 +24,48 @@ PATIENCE = 60  # seconds for what takes a moment where the machine is not busy
 LATER_MS = 100_000  # when a server asks for the next attempt
 
 
-class InWork:
-    """A step of the script: requests that are in work until they are cancelled. `arrived` counts them."""
+class Requests:
+    """Counts requests that have come so far as a test waits for."""
 
     def __init__(self):
-        self.arrived = threading.Semaphore(0)
-        self.cancelled = threading.Event()
+        self._arrived = threading.Semaphore(0)
 
-    def __call__(self, _, context):
-        if not context.add_callback(self.cancelled.set):
-            self.cancelled.set()  # already before
-        self.arrived.release()
-        self.cancelled.wait(PATIENCE)
+    def arrive(self):
+        self._arrived.release()
 
     def await_requests(self, number=1):
         for _ in range(number):
-            assert self.arrived.acquire(timeout=PATIENCE), "the request does not come"
+            assert self._arrived.acquire(timeout=PATIENCE), "the request does not come"
 
     def then(self, number, action, *arguments):
-        """Does it on a thread when so many requests are in work."""
+        """Does it on a thread when so many requests have come."""
         def run():
             self.await_requests(number)
             action(*arguments)
 
         threading.Thread(target=run).start()
+
+
+class InWork(Requests):
+    """A step of the script: requests that are in work until they are cancelled."""
+
+    def __init__(self):
+        super().__init__()
+        self.cancelled = threading.Event()
+
+    def __call__(self, _, context):
+        if not context.add_callback(self.cancelled.set):
+            self.cancelled.set()  # already before
+        self.arrive()
+        self.cancelled.wait(PATIENCE)
+
+
+@contextlib.contextmanager
+def raises_closed():
+    """Of a client whose request_id is "mine"."""
+    with pytest.raises(attendant.CancelledError) as caught:
+        yield
+    assert (str(caught.value), caught.value.request_id) == ("the client is closed", "mine")
 
 
 def test_requests_of_one_call_are_bounded_not_those_of_the_client(fake):
@@ -141,13 +161,13 @@ def test_an_interrupt_ends_a_call(fake):
 def test_closing_a_client_cancels_its_calls(fake):
     in_work = InWork()
     fake.script = [in_work]
-    client = attendant.Client(fake.target, model="m", timeout=None)
+    client = attendant.Client(fake.target, model="m", timeout=None, request_id="mine")
     in_work.then(1, client.close)
-    with pytest.raises(attendant.CancelledError):
+    with raises_closed():
         client.embed("abc")
-    with pytest.raises(attendant.CancelledError, match="closed"):
+    with raises_closed():
         client.embed("abc")
-    with pytest.raises(attendant.CancelledError, match="closed"):
+    with raises_closed():
         list(client.stream([operations.embed("abc")]))
 
 
@@ -156,54 +176,71 @@ def test_closing_an_async_client_cancels_its_calls(fake):
     fake.script = [in_work]
 
     async def run():
-        client = attendant.AsyncClient(fake.target, model="m", timeout=None)
+        client = attendant.AsyncClient(fake.target, model="m", timeout=None, request_id="mine")
         call = asyncio.create_task(client.embed("abc"))
         await asyncio.to_thread(in_work.await_requests)
         await client.close()
-        with pytest.raises(attendant.CancelledError):
+        with raises_closed():
             await call
-        with pytest.raises(attendant.CancelledError, match="closed"):
+        with raises_closed():
             await client.embed("abc")
+        with raises_closed():
+            await anext(client.stream([operations.embed("abc")]))
 
     asyncio.run(run())
 
 
-WAITS = {
-    "call": lambda client: client.embed("abc"),
-    "call of two": lambda client: client.embed(TEXTS, batch_size=4),
-    "stream": lambda client: client.stream([operations.embed("abc")])}
+def test_a_client_is_closed_while_a_call_starts():
+    closed = threading.Event()
+    with raises_closed(), closing.open_channel(closed, "mine"):
+        closed.set()
+        raise ValueError("Cannot invoke RPC on closed channel!")
+
+
+WAITS = {  # the requests that wait, and their call
+    "call": (1, lambda client: client.embed("abc")),
+    "call of two": (2, lambda client: client.embed(TEXTS, batch_size=4)),
+    "stream": (1, lambda client: client.stream([operations.embed("abc")]))}
 
 
 @pytest.fixture
-def refusing(fake):
-    """A server that asks for the next attempt much later."""
+def refused(fake, monkeypatch):
+    """Requests whose refusal a client has read. The server asks for their next attempts much later."""
     fake.on_stream = fails(grpc.StatusCode.UNAVAILABLE, pushback_ms=LATER_MS)
     fake.script = [fake.on_stream] * 2
-    return fake
+    requests = Requests()
+    delay_after = Attempts.delay_after
+
+    def counted(attempts, error):
+        requests.arrive()
+        return delay_after(attempts, error)
+
+    monkeypatch.setattr(Attempts, "delay_after", counted)
+    return requests
 
 
-@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
-def test_closing_a_client_ends_its_waits(refusing, wait):
-    client = attendant.Client(refusing.target, model="m", timeout=None)
+@pytest.mark.parametrize("number, wait", WAITS.values(), ids=WAITS)
+def test_closing_a_client_ends_its_waits(fake, refused, number, wait):
+    client = attendant.Client(fake.target, model="m", timeout=None, request_id="mine")
     start = time.monotonic()
-    threading.Timer(0.3, client.close).start()
-    with pytest.raises(attendant.CancelledError, match="closed"):
+    refused.then(number, client.close)
+    with raises_closed():
         list(wait(client))
     assert time.monotonic() - start < LATER_MS / 1000
 
 
-@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
-def test_closing_an_async_client_ends_its_waits(refusing, wait):
+@pytest.mark.parametrize("number, wait", WAITS.values(), ids=WAITS)
+def test_closing_an_async_client_ends_its_waits(fake, refused, number, wait):
     async def rows(client):
         waiting = wait(client)
         return [row async for row in waiting] if hasattr(waiting, "__aiter__") else await waiting
 
     async def run():
-        client = attendant.AsyncClient(refusing.target, model="m", timeout=None)
+        client = attendant.AsyncClient(fake.target, model="m", timeout=None, request_id="mine")
         call = asyncio.create_task(rows(client))
-        await asyncio.sleep(0.3)
+        await asyncio.to_thread(refused.await_requests, number)
         await client.close()
-        with pytest.raises(attendant.CancelledError, match="closed"):
+        with raises_closed():
             await call
 
     start = time.monotonic()

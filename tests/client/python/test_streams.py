@@ -340,13 +340,13 @@ def test_closing_an_async_client_ends_its_stream(fake):
         await asyncio.sleep(60)
 
     async def run():
-        client = attendant.AsyncClient(fake.target, model="m")
+        client = attendant.AsyncClient(fake.target, model="m", request_id="mine")
         rows = client.stream(jobs())
         await anext(rows)
         await client.close()
-        with pytest.raises(attendant.CancelledError, match="client was closed") as caught:
+        with pytest.raises(attendant.CancelledError, match="^the client is closed$") as caught:
             await anext(rows)
-        assert caught.value.request_id
+        assert caught.value.request_id == "mine"
 
     asyncio.run(run())
 
@@ -359,12 +359,13 @@ def test_closing_a_client_ends_its_stream(fake):
         released.wait(60)
 
     fake.on_stream = lambda requests, _: map(answer, requests)
-    client = attendant.Client(fake.target, model="m")
+    client = attendant.Client(fake.target, model="m", request_id="mine")
     rows = client.stream(jobs())
     next(rows)
     client.close()
-    with pytest.raises(attendant.CancelledError):
+    with pytest.raises(attendant.CancelledError, match="^the client is closed$") as caught:
         next(rows)
+    assert caught.value.request_id == "mine"
     released.set()
 
 

@@ -82,7 +82,8 @@ class Client(Base):
     health = blocking(operations.health)
 
     def run(self, job: Job[T]) -> T:
-        """The result of a job of attendant.operations. The first error of a request ends it, and cancels the others."""
+        """The result of a job of attendant.operations. The first error of a request ends it, and cancels the others. While it
+        waits for the next input of an iterator, it sees no error and sends no request again."""
         calls = Calls(self._closed)
         try:
             for request in job.requests:

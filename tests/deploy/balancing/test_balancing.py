@@ -208,6 +208,19 @@ def test_haproxy_passes_the_protocols_only(cluster, haproxy):
     assert status_through_haproxy("/v2/../metrics", "GET") == 404
 
 
+def test_haproxy_keeps_an_idle_connection(cluster, haproxy):
+    """For longer than a head may take to come."""
+    wait_until("servers", SECONDS, lambda: status_through_haproxy("/v2", "GET") == 200)
+    with contextlib.closing(http.client.HTTPConnection("10.77.0.1", 8002, timeout=SECONDS)) as idle:
+        idle.request("GET", "/v2")
+        assert idle.getresponse().read()
+        with socket.create_connection(("10.77.0.1", 8002), SECONDS) as slow:
+            slow.sendall(b"GET /v2 HTTP/1.1\r\n")
+            assert slow.recv(1024).startswith(b"HTTP/1.1 408 ")
+        idle.request("GET", "/v2")
+        assert idle.getresponse().status == 200
+
+
 def test_round_robin_in_the_client(cluster):
     with Client(cluster, cluster.targets(), "--round_robin") as client:
         kill_drain_replace(cluster, client)

@@ -33,7 +33,8 @@ struct ConnectOptions {
   absl::Duration timeout = absl::Seconds(30);  // of each call; infinite is allowed
   // The most attempts of a call, from 1 to 5. A call is sent again while the server's queue is
   // full, or the server cannot be reached, is loading or is draining. The time between tries starts
-  // at 100 ms and doubles. Requests above 4 MiB are tried once.
+  // at 100 ms and doubles. Where the server says when to come back, gRPC waits for that long
+  // instead. Requests above 4 MiB are tried once.
   int max_attempts = 1;
   // Spread calls over all addresses of `target`, as of dns:///NAME:8001 or ipv4:A:8001,B:8001,
   // instead of sending all to the first one that answers.

@@ -19,20 +19,24 @@ namespace attendant::cpu {
 // the columns (kTogether), or each thread computes its own rows (kApart).
 enum class FewRows : uint8_t { kTogether, kApart };
 
-// The blocks that `tokens` rows are cut into: as many for each thread, where there are rows enough,
-// of at most `max_rows`. They begin at multiples of kRowGranularity, and none has more rows than
-// another by twice that. REQUIRES: `max_rows` is a multiple of kRowGranularity.
+// The blocks that `tokens` rows are cut into, of at most `max_rows` each. They begin at multiples
+// of kRowGranularity. The rows are cut into about equal shares, the same number for each thread. A
+// share is a block. But if each thread has several large ones, the last ones are cut again, into a
+// half and two quarters: threads differ in speed, because clocks do and other processes want
+// processors, and all threads wait for the last block. Immutable.
+// REQUIRES: `max_rows` is a multiple of kRowGranularity.
 class RowBlocks {
  public:
   RowBlocks(int64_t tokens, int64_t max_rows, int threads);
 
-  int64_t count() const { return count_; }
+  int64_t count() const { return shares_ + 2 * cut_; }
   // The first row of block `index`; `tokens` for index == count().
   int64_t begin(int64_t index) const;
 
  private:
   int64_t tokens_;
-  int64_t count_;
+  int64_t shares_;
+  int64_t cut_;  // the last ones, each into three blocks: first the halves, then the quarters
 };
 
 // Rows of one block in the number format that matmuls read.

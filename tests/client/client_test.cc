@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/client/fake_server.h"
+#include "tests/support/closed_port.h"
 
 namespace attendant::client {
 namespace {
@@ -188,12 +189,9 @@ TEST(ClientTest, AUrlIsNoTarget) {
 }
 
 TEST(ClientTest, SaysThatTheServerIsUnreachable) {
-  std::string address;
-  {
-    const FakeServer gone;
-    address = gone.address();
-  }
-  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect({.target = address});
+  const ClosedPort port;
+  const absl::StatusOr<std::unique_ptr<Client>> client =
+      Client::Connect({.target = absl::StrCat("127.0.0.1:", port.number())});
   ASSERT_TRUE(client.ok());
   EXPECT_TRUE(absl::IsUnavailable((*client)->Embed({"a"}).status()));
   EXPECT_TRUE(absl::IsUnavailable((*client)->Health().status()));

@@ -143,6 +143,15 @@ void InProcessServer::AwaitMetric(const std::string& series, double value) const
   }
 }
 
+void InProcessServer::CallUntilCounted(const std::string& series,
+                                       const std::function<void()>& call) const {
+  const absl::Time limit = absl::Now() + absl::Seconds(30);
+  while (Metric(series) < 1) {
+    ASSERT_LT(absl::Now(), limit) << series << " stays at " << Metric(series);
+    call();
+  }
+}
+
 v1::EncodeRequest HelloRequest() {
   v1::EncodeRequest request;
   request.set_model("tiny");

@@ -71,6 +71,9 @@ class InProcessServer {
   double Metric(const std::string& series) const;
   // Until a metric is `value`.
   void AwaitMetric(const std::string& series, double value) const;
+  // Calls until a metric is at least 1. Of calls that shall end at the server's deadline: one that
+  // comes late to the server is cancelled by its client before.
+  void CallUntilCounted(const std::string& series, const std::function<void()>& call) const;
 
  private:
   std::shared_ptr<grpc::Channel> NewChannel(grpc::ChannelArguments arguments) const;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/command.h"
 #include "tests/client/fake_server.h"
+#include "tests/support/checkpoint.h"
 
 namespace attendant::client {
 
@@ -37,7 +38,7 @@ class CommandTest : public ::testing::Test {
   }
 
   std::string WriteFile(const std::string& name, const std::string& contents) {
-    const std::string path = ::testing::TempDir() + "/" + name;
+    const std::string path = folder_ / name;
     std::ofstream(path, std::ios::binary) << contents;
     return path;
   }
@@ -50,6 +51,7 @@ class CommandTest : public ::testing::Test {
   }
 
   FakeServer server_;
+  const TempDirectory folder_;  // of each test: several run at once
   std::string out_, err_;
 };
 

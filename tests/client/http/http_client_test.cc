@@ -87,10 +87,12 @@ TEST(HttpClientTest, TakesAddressesWithAPort) {
   for (const char* address : {"host:80", "[::1]:8002", "[fe80::1%eth0]:8002"}) {
     EXPECT_TRUE(HttpClient::Make({.address = address, .path = "/"}).ok()) << address;
   }
-  for (const char* address : {"", "host", "host:", "host:abc", "host:0", "::1:80", "host:80/path"}) {
+  for (const char* address :
+       {"", "host", "host:", "host:abc", "host:0", "::1:80", "host:80/path"}) {
     const absl::Status status = HttpClient::Make({.address = address, .path = "/"}).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << address;
-    EXPECT_EQ(std::string(status.message()), absl::StrCat("'", address, "' is not HOST:PORT")) << address;
+    EXPECT_EQ(std::string(status.message()), absl::StrCat("'", address, "' is not HOST:PORT"))
+        << address;
   }
 }
 
@@ -153,7 +155,10 @@ TEST(HttpClientTest, ACutBodySaysWhy) {
                                       std::pair("long", absl::StatusCode::kUnavailable),
                                       std::pair("chunks", absl::StatusCode::kUnavailable)}) {
     const bool waits = code == absl::StatusCode::kDeadlineExceeded;
-    const auto answer = Ask(*client, request, waits ? absl::Milliseconds(300) : kLong);
+    absl::Duration timeout = waits ? absl::Milliseconds(300) : kLong;
+    auto answer = Ask(*client, request, timeout);
+    // The head may take longer on a busy machine.
+    while (!answer.ok() && timeout < kLong) answer = Ask(*client, request, timeout *= 2);
     ASSERT_TRUE(answer.ok()) << request << ": " << answer.status();
     EXPECT_EQ(answer->code, 429);
     EXPECT_EQ(answer->body_status.code(), code) << request;

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -154,8 +153,10 @@ TEST_F(HttpRequestTest, HeadersSetDeadlineAndPriority) {
 TEST_F(HttpRequestTest, TheTimeThatABodyTakesCountsForItsDeadline) {
   HttpClient client(server_.http_port());
   client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nX-Request-Timeout-Ms: 20\r\n",
+                            "Expect: 100-continue\r\n",
                             "Content-Length: ", std::string_view(kHello).size(), "\r\n\r\n"));
-  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_EQ(client.Read(/*with_body=*/false).code, 100);  // the head has come
+  absl::SleepFor(absl::Milliseconds(20));
   client.Write(kHello);
   EXPECT_EQ(client.Read().code, 504);
 }
@@ -168,13 +169,14 @@ TEST_F(HttpRequestTest, ProbesAnswerWhileRequestsWait) {
     clients.back()->Post(kPath, kHello);
   }
   server_.run_gate().AwaitWaiting(1);
-  absl::Duration fastest = absl::InfiniteDuration();  // of a few: other programs compute too
-  for (int i = 0; i < 5; ++i) {
+  const absl::Time limit = absl::Now() + absl::Seconds(30);
+  absl::Duration took = absl::InfiniteDuration();
+  while (took >= absl::Milliseconds(100)) {  // one is enough: other programs compute too
     const absl::Time start = absl::Now();
+    ASSERT_LT(start, limit);
     EXPECT_EQ(Get("/healthz").code, 200);
-    fastest = std::min(fastest, absl::Now() - start);
+    took = absl::Now() - start;
   }
-  EXPECT_LT(fastest, absl::Milliseconds(100));
   server_.run_gate().Open();
   for (const auto& client : clients) EXPECT_EQ(client->Read().code, 200);
 }

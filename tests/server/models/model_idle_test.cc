@@ -88,18 +88,21 @@ TEST_F(IdleModelTest, ARequestWaitsForNoOtherModelThanItsOwn) {
   AwaitChange("other", ModelState::kIdle);
   AwaitIdle();
   load_gate_.Close();
+  using Woken = absl::StatusOr<std::shared_ptr<EncoderModel>>;
+  // Whoever has the future shares in the model: it does not become idle again.
   const auto wake = [this](const std::string& name) {
-    auto awake = std::make_shared<std::promise<void>>();
-    registry_.Wake(name, [awake](const absl::Status&) { awake->set_value(); });
+    auto awake = std::make_shared<std::promise<Woken>>();
+    registry_.Wake(
+        name, [this, name, awake](const absl::Status&) { awake->set_value(registry_.Find(name)); });
     return awake->get_future();
   };
-  const auto is_awake = [](const std::future<void>& woken) {
+  const auto is_awake = [](const std::future<Woken>& woken) {
     return woken.wait_for(absl::ToChronoSeconds(kLimit)) == std::future_status::ready;
   };
-  const std::future<void> first = wake("tiny");
+  const std::future<Woken> first = wake("tiny");
   load_gate_.AwaitWaiting(1);
-  const std::future<void> other = wake("other");
-  const std::future<void> during = wake("tiny");
+  const std::future<Woken> other = wake("other");
+  const std::future<Woken> during = wake("tiny");
   load_gate_.Let(1);
   EXPECT_TRUE(is_awake(first));
   EXPECT_TRUE(is_awake(during)) << "it came while the model was loaded";

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 
 namespace attendant {
 namespace {
@@ -48,12 +49,15 @@ TEST_F(ModelWaitsTest, EndsAWaitOnce) {
 
 TEST_F(ModelWaitsTest, EndsWaitsAtTheirDeadlines) {
   const absl::Time now = SteadyNow();
+  absl::Notification added;  // no wait ends before all are there, however long that takes
+  waits_.Add(now, [&added](const absl::Status&) { added.WaitForNotification(); });
   Add("never");
   Add("hours", now + absl::Hours(1));
   Add("late", now + absl::Milliseconds(20));
   const ModelWaits::Id ended = Add("ended", now + absl::Milliseconds(10));
   waits_.End(ended, absl::OkStatus());
   Add("early", now + absl::Milliseconds(5));
+  added.Notify();
   AwaitEnds(3);
   EXPECT_GE(SteadyNow(), now + absl::Milliseconds(20));
   EXPECT_THAT(ends(), ElementsAre("ended", "earlyDEADLINE_EXCEEDED", "lateDEADLINE_EXCEEDED"));

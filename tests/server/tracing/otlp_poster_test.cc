@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "server/http/gzip.h"
 #include "tests/support/checkpoint.h"
+#include "tests/support/closed_port.h"
 
 namespace attendant {
 namespace {
@@ -43,11 +44,7 @@ class Collector {
   }
   ~Collector() {
     if (thread_.joinable()) thread_.join();
-    Close();
-  }
-  void Close() {
-    if (listener_ >= 0) close(listener_);
-    listener_ = -1;
+    close(listener_);
   }
 
   // Takes one request whose body ends with `last`. Gives the connection, which stays open.
@@ -140,9 +137,9 @@ TEST(OtlpPosterTest, AHugeBodyIsNotRead) {
 }
 
 TEST(OtlpPosterTest, WithoutACollectorItIsUnavailable) {
-  Collector collector;
-  const OtlpPosterOptions options = collector.Options();
-  collector.Close();
+  const ClosedPort port;
+  OtlpPosterOptions options = Collector().Options();
+  options.endpoint.port = absl::StrCat(port.number());
   const absl::Status status = Poster(options)->Post("{}", kLong).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr(options.endpoint.authority()));

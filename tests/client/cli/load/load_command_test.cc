@@ -198,7 +198,7 @@ TEST_F(LoadCommandTest, LoadFailsByThreshold) {
 }
 
 TEST_F(LoadCommandTest, LoadSweepsOverRatesAndWritesAPage) {
-  const std::string page = ::testing::TempDir() + "/sweep.html";
+  const std::string page = folder_ / "sweep.html";
   EXPECT_EQ(
       Run({"load", "--sweep=100,200", "--requests=20", "--warmup=0", "--json", "--html", page}), 0);
   const json report = OutputLines().at(0);
@@ -224,8 +224,8 @@ TEST_F(LoadCommandTest, LoadFindsNoRateThatFailingServersKeep) {
 }
 
 TEST_F(LoadCommandTest, LoadWritesEachRequestAndItsHistograms) {
-  const std::string jsonl = ::testing::TempDir() + "/load.jsonl";
-  const std::string hlog = ::testing::TempDir() + "/load.hlog";
+  const std::string jsonl = folder_ / "load.jsonl";
+  const std::string hlog = folder_ / "load.hlog";
   EXPECT_EQ(Run({"load", "--requests=30", "--warmup=0", "--jsonl", jsonl, "--hlog", hlog}), 0);
   std::ifstream lines(jsonl);
   int64_t number = 0;
@@ -255,7 +255,7 @@ TEST_F(LoadCommandTest, AnUnreachableServerLeavesOldFilesAsTheyAre) {
 }
 
 TEST_F(LoadCommandTest, TwoOutputsTakeTwoFiles) {
-  const std::string file = WriteFile("both", ""), same = ::testing::TempDir() + "/./both";
+  const std::string file = WriteFile("both", ""), same = folder_ / "./both";
   EXPECT_EQ(Run({"load", "--requests=1", "--warmup=0", "--html", file, "--jsonl", same}), 2);
   EXPECT_THAT(err_, HasSubstr("is given for two outputs"));
   EXPECT_EQ(Run({"load", "--requests=1", "--warmup=0", "--html=/dev/null", "--hlog=/dev/null"}), 0);

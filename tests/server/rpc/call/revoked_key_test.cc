@@ -46,9 +46,9 @@ class RevokedKeyTest : public testing::Test {
     const absl::Time end = absl::Now() + absl::Seconds(30);
     while (StatusOfNewCall().error_code() != expected) ASSERT_LT(absl::Now(), end);
   }
-  void AwaitNoOpenCall() {
+  void AwaitOpenCall(bool open = true) {
     const absl::Time end = absl::Now() + absl::Seconds(30);
-    while (HasOpenCall()) ASSERT_LT(absl::Now(), end);
+    while (HasOpenCall() != open) ASSERT_LT(absl::Now(), end);
   }
   bool HasOpenCall() {
     const auto page = nlohmann::json::parse(HttpGet(server_.http_port(), "/connections").body);
@@ -136,13 +136,15 @@ TEST_F(RevokedKeyTest, ACancelledCallThatCollectsIsNotRefused) {
   grpc::ClientContext context;
   AddKey(context);
   tei::v1::RerankResponse answer;
+  AwaitOpenCall(false);  // the watch for the model has ended
   const auto stream = stub->RerankStream(&context, &answer);
   ASSERT_TRUE(stream->Write(OneText()));
+  AwaitOpenCall();  // while its key counts
   ChangeKeys(absl::StrCat(kOther, " other infer\n"), grpc::StatusCode::UNAUTHENTICATED);
   const double refused = server_.Metric(kRefused);
   context.TryCancel();
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
-  AwaitNoOpenCall();
+  AwaitOpenCall(false);
   EXPECT_EQ(server_.Metric(kRefused), refused);
 }
 

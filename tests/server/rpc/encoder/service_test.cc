@@ -187,13 +187,14 @@ TEST_F(EncoderServiceTest, ListsModels) {
 
 TEST_F(EncoderServiceTest, DeadlineEndsAWaitingRequest) {
   server_.run_gate().Close();
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(50));
-  v1::EncodeResponse response;
-  const grpc::Status status = server_.encoder().Encode(&context, HelloRequest(), &response);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-  server_.AwaitMetric(
-      R"(attendant_requests_total{code="DEADLINE_EXCEEDED",method="encode",model="tiny"})", 1);
+  server_.CallUntilCounted(
+      R"(attendant_requests_total{code="DEADLINE_EXCEEDED",method="encode",model="tiny"})", [this] {
+        grpc::ClientContext context;
+        context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(50));
+        v1::EncodeResponse response;
+        const grpc::Status status = server_.encoder().Encode(&context, HelloRequest(), &response);
+        EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+      });
   server_.run_gate().Open();
   Encode(HelloRequest());
 }

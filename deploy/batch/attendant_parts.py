@@ -187,10 +187,10 @@ def list_models(job):
     return insist(job, lambda: start(make("ListModelsRequest")())).models
 
 
-def state(info):
-    """READY, IDLE and so on."""
+def serves(info):
+    """Whether it answers requests; an idle model is loaded for them."""
     words = info.DESCRIPTOR.fields_by_name["state"].enum_type.values_by_number
-    return words[info.state].name.removeprefix("MODEL_STATE_")
+    return words[info.state].name in ("MODEL_STATE_READY", "MODEL_STATE_IDLE")
 
 
 def model_info(job):
@@ -200,11 +200,11 @@ def model_info(job):
     fitting = [name for name in names if name == job.model or not job.model]
     if len(fitting) != 1:
         raise UsageError(f"--model must be one of: {', '.join(names)}" if names else "the servers have no model")
-    if all(state(info) != "READY" for info in listed if info.name == fitting[0]):
-        embed(job._replace(model=fitting[0]), ["load"])  # an idle model tells its dtype when it has loaded
+    if not any(serves(info) for info in listed if info.name == fitting[0]):
+        embed(job._replace(model=fitting[0]), ["load"])  # a model tells its dtype once it has loaded
         listed = list_models(job)
     versions = [info for info in listed if info.name == fitting[0]]
-    info = max(versions, key=lambda info: (state(info) == "READY", info.version))
+    info = max(versions, key=lambda info: (serves(info), info.version))
     return {"name": info.name, "version": info.version, "dtype": info.dtype}
 
 

@@ -24,6 +24,12 @@ inline constexpr absl::string_view kAttentionName = "attention";
 // cores. At least 1.
 int64_t QueueUnits(int64_t operations);
 
+// What clients may ask for about a module, while it is unloaded too.
+struct ModuleInfo {
+  ModuleConfig config;
+  DType dtype = DType::kF32;
+};
+
 // Attention as an operator: over a module's weights, or over none. Its batcher runs operations, one
 // at a time on each worker.
 struct AttentionModel final : ServableModel {

@@ -148,14 +148,25 @@ ModelLoadInfo EncoderModel::LoadInfo() const {
 
 EncoderInfo EncoderModel::Info() const {
   const BatcherOptions& options = batcher->options();
-  EncoderInfo info{.dtype = encoder->info().dtype,
+  const PreparedInfo& prepared = encoder->info();
+  EncoderInfo info{.backend = prepared.backend,
+                   .isa = prepared.isa,
+                   .dtype = prepared.dtype,
+                   .layers = config().layers,
+                   .heads = config().heads,
+                   .vocab = config().vocab,
                    .poolings = sentence.poolings,
+                   .normalize = sentence.normalize,
                    .labels = std::nullopt,
+                   .token_labels = heads.token_labels,
+                   .prompt_names = {},
+                   .default_prompt_name = prompts.default_name,
                    .max_text_tokens = sentence.max_text_tokens,
                    .max_batch_tokens = options.max_batch_tokens,
                    .max_batch_sequences = options.max_batch_sequences,
                    .max_queued_requests = options.max_queued_requests};
   if (classifier.has_value()) info.labels = classifier->labels;
+  for (const auto& prompt : prompts.by_name) info.prompt_names.push_back(prompt.first);
   return info;
 }
 

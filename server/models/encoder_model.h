@@ -39,9 +39,15 @@ struct EncoderFacts {
 
 // More about an encoder that clients may ask for, while it is unloaded too.
 struct EncoderInfo {
+  std::string backend, isa;  // as in PreparedInfo
   DType dtype = DType::kF32;
+  int64_t layers = 0, heads = 0, vocab = 0;
   std::vector<Pooling> poolings;
+  bool normalize = false;
   std::optional<std::vector<std::string>> labels;  // of its classifier
+  std::vector<std::string> token_labels;           // as ModelHeads::token_labels
+  std::vector<std::string> prompt_names;           // in alphabetical order
+  std::string default_prompt_name;                 // empty: none
   int64_t max_text_tokens = 0;
   int64_t max_batch_tokens = 0;
   int64_t max_batch_sequences = 0;

@@ -66,4 +66,16 @@ void WriteTinyClassifier(const std::string& directory, const std::vector<std::st
   WriteFile(directory + "/tokenizer.json", TinyTokenizer(0));
 }
 
+void WriteTinyModule(const std::string& directory) {
+  const auto zeros = [](const std::string& name, const std::vector<int64_t>& dims, size_t count) {
+    return FloatTensor(name, dims, std::vector<float>(count));
+  };
+  std::filesystem::create_directories(directory);
+  WriteFile(directory + "/config.json", R"({"type": "MultiheadAttention", "num_heads": 2})");
+  WriteFile(
+      directory + "/model.safetensors",
+      SafetensorsBytes({zeros("in_proj_bias", {12}, 12), zeros("in_proj_weight", {12, 4}, 48),
+                        zeros("out_proj.bias", {4}, 4), zeros("out_proj.weight", {4, 4}, 16)}));
+}
+
 }  // namespace attendant

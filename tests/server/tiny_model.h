@@ -34,4 +34,7 @@ void WriteTinyModel(const std::string& directory);
 // escapes for them.
 void WriteTinyClassifier(const std::string& directory, const std::vector<std::string>& labels);
 
+// Writes an attention module of 2 heads, 4 values wide.
+void WriteTinyModule(const std::string& directory);
+
 }  // namespace attendant

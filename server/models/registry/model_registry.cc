@@ -122,11 +122,18 @@ void ModelRegistry::Entry::SetModel(std::shared_ptr<ServableModel> loaded) {
   status.next_try = absl::InfinitePast();
   retry_pause = absl::ZeroDuration();
   at_start = false;
+  status.facts.reset();
+  status.info.reset();
+  status.module.reset();
   if (const EncoderModel* const encoder = status.encoder()) {
     status.facts = encoder->Facts();
     status.info = std::make_shared<const EncoderInfo>(encoder->Info());
   }
-  status.is_module = status.attention() != nullptr;
+  const AttentionModel* const attention = status.attention();
+  status.is_module = attention != nullptr;
+  if (status.is_module && attention->module != nullptr) {
+    status.module = {.config = attention->module->config(), .dtype = attention->module->dtype()};
+  }
 }
 
 int ModelRegistry::Entry::Rank() const {

@@ -49,6 +49,7 @@ struct ModelStatus {
   std::optional<EncoderFacts> facts;        // of an encoder, once it has loaded
   std::shared_ptr<const EncoderInfo> info;  // likewise
   bool is_module = false;                   // an attention module, known once it has loaded
+  std::optional<ModuleInfo> module;         // of one with weights
 
   // True if the version does not serve, and no load of it is planned.
   bool HasFailed() const { return state == ModelState::kFailed || state == ModelState::kLost; }

@@ -66,12 +66,11 @@ void KindsToProto(v1::ListAttentionResponse& response) {
 void ToProto(const ModelStatus& status, v1::AttentionModuleInfo& info) {
   info.set_name(status.name);
   info.set_state(StateToProto(status));
-  if (status.attention() == nullptr) return;
-  const attention::Module& module = *status.attention()->module;
-  const ModuleConfig& config = module.config();
+  if (!status.module.has_value()) return;
+  const ModuleConfig& config = status.module->config;
   const bool encoder = config.type == ModuleType::kTransformerEncoder;
   info.set_type(encoder ? "encoder" : "multi_head");
-  info.set_dtype(std::string(DTypeName(module.dtype())));
+  info.set_dtype(std::string(DTypeName(status.module->dtype)));
   info.set_layers(encoder ? config.layers : 1);
   info.set_heads(config.heads);
   info.set_hidden(config.hidden);

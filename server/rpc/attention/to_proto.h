@@ -14,7 +14,7 @@ void ToProto(AttendOperation& operation, NumberFormat format, v1::AttendResponse
 // Adds every kind of the attention family.
 void KindsToProto(v1::ListAttentionResponse& response);
 
-// REQUIRES: `status.attention()` is not null.
+// Describes a module. One that is not loaded, but was, is described as it was then.
 void ToProto(const ModelStatus& status, v1::AttentionModuleInfo& info);
 
 }  // namespace attendant

@@ -8,6 +8,7 @@
 #include "kernels/core/status_macros.h"
 #include "server/requests/tasks.h"
 #include "server/rpc/encoder/messages.h"
+#include "server/rpc/encoder/model_message.h"
 #include "server/rpc/scan/typed_message.h"
 #include "server/rpc/wire/messages.h"
 

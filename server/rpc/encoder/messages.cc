@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
-#include "server/models/encoder_model.h"
 #include "server/requests/encode_types.h"
 #include "server/rpc/encoder/pooled_message.h"
 #include "server/rpc/encoder/spans.h"
@@ -212,26 +211,6 @@ absl::Status PooledFormFromProto(v1::DType dtype, AnswerForm& form) {
   return absl::OkStatus();
 }
 
-v1::Pooling ToProto(Pooling pooling) {
-  switch (pooling) {
-    case Pooling::kNone:
-      return v1::POOLING_UNSPECIFIED;
-    case Pooling::kMean:
-      return v1::POOLING_MEAN;
-    case Pooling::kCls:
-      return v1::POOLING_CLS;
-    case Pooling::kMax:
-      return v1::POOLING_MAX;
-    case Pooling::kLast:
-      return v1::POOLING_LAST;
-    case Pooling::kMeanSqrtLen:
-      return v1::POOLING_MEAN_SQRT_LEN;
-    case Pooling::kWeightedMean:
-      return v1::POOLING_WEIGHTED_MEAN;
-  }
-  return v1::POOLING_UNSPECIFIED;
-}
-
 // [tokens, hidden] of ragged input, [batch, seq, hidden] of padded; `outer` comes before.
 std::string& StartHiddenStates(const AnswerForm& format, const EncodeOutput& output,
                                std::vector<int64_t> outer, v1::Tensor& tensor) {
@@ -349,36 +328,6 @@ void ToProto(EncodeOutput& output, const AnswerForm& form, v1::EncodeResponse& r
     AddPooled(form, output, response);
   }
   TasksToProto(output, form, response);
-}
-
-void ToProto(const ModelStatus& status, v1::ModelInfo& info) {
-  info.set_name(status.name);
-  info.set_version(status.version);
-  info.set_state(StateToProto(status));
-  if (!status.error.ok()) info.set_error(std::string(status.error.message()));
-  if (status.encoder() == nullptr) return;
-  const EncoderModel& model = *status.encoder();
-  const PreparedInfo& prepared = model.encoder->info();
-  info.set_backend(prepared.backend);
-  info.set_isa(prepared.isa);
-  info.set_dtype(std::string(DTypeName(prepared.dtype)));
-  info.set_layers(model.config().layers);
-  info.set_heads(model.config().heads);
-  info.set_hidden(model.config().hidden);
-  info.set_vocab(model.config().vocab);
-  info.set_max_sequence_tokens(model.max_sequence_tokens);
-  info.set_max_text_tokens(model.sentence.max_text_tokens);
-  const std::vector<Pooling>& poolings = model.sentence.poolings;
-  for (const Pooling pooling : poolings) info.add_poolings(ToProto(pooling));
-  if (poolings.size() == 1) info.set_pooling(ToProto(poolings.front()));
-  info.set_embedding_dims(model.embedding_dims());
-  for (const auto& [name, prompt] : model.prompts.by_name) info.add_prompt_names(name);
-  info.set_default_prompt_name(model.prompts.default_name);
-  info.set_normalize(model.sentence.normalize);
-  if (model.classifier.has_value()) {
-    info.mutable_labels()->Add(model.classifier->labels.begin(), model.classifier->labels.end());
-  }
-  TasksToProto(model, info);
 }
 
 }  // namespace attendant

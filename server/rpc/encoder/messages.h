@@ -4,7 +4,6 @@
 #include "absl/status/statusor.h"
 #include "attendant/v1/encoder.pb.h"
 #include "server/limits/limits.h"
-#include "server/models/registry/model_status.h"
 #include "server/requests/encode_types.h"
 #include "server/requests/formats/embedding_format.h"
 #include "server/requests/formats/number_format.h"
@@ -28,7 +27,5 @@ absl::StatusOr<AnswerForm> AnswerFormFromProto(const v1::EncodeRequest& request)
 
 // Fills sequences and tensors, and frees `output`'s tensors on the way.
 void ToProto(EncodeOutput& output, const AnswerForm& form, v1::EncodeResponse& response);
-
-void ToProto(const ModelStatus& status, v1::ModelInfo& info);
 
 }  // namespace attendant

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "server/requests/outputs/late_scores.h"
 #include "server/requests/tasks.h"
 #include "server/rpc/wire/messages.h"
 
@@ -136,16 +135,6 @@ void TasksToProto(EncodeOutput& output, const AnswerForm& form, v1::EncodeRespon
     AddTask(output, task, form, response);
     for (EncodedSequence& sequence : output.sequences) sequence.result.tasks[task] = {};
   }
-}
-
-void TasksToProto(const EncoderModel& model, v1::ModelInfo& info) {
-  if (model.classifier.has_value() || ComparesPairs(model)) info.add_tasks("scores");
-  for (int i = 0; i < kNumTaskKinds; ++i) {
-    const auto kind = static_cast<TaskKind>(i);
-    if (model.heads.Find(kind).has_value()) info.add_tasks(std::string(TaskName(kind)));
-  }
-  const std::vector<std::string>& labels = model.heads.token_labels;
-  info.mutable_token_labels()->Add(labels.begin(), labels.end());
 }
 
 }  // namespace attendant

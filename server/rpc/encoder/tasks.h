@@ -2,7 +2,6 @@
 #pragma once
 
 #include "attendant/v1/encoder.pb.h"
-#include "server/models/encoder_model.h"
 #include "server/requests/encode_types.h"
 #include "server/rpc/encoder/messages.h"
 
@@ -15,8 +14,5 @@ void TasksFromProto(const v1::OutputSelection& outputs, EncodeInput& input);
 // Fills the fields of tasks in a response whose `sequences` are there, and frees the results on the
 // way.
 void TasksToProto(EncodeOutput& output, const AnswerForm& form, v1::EncodeResponse& response);
-
-// Fills `tasks` and `token_labels`.
-void TasksToProto(const EncoderModel& model, v1::ModelInfo& info);
 
 }  // namespace attendant

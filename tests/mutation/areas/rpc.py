@@ -10,8 +10,9 @@ FILE_TESTS = {
     "server/rpc/attention/attend_run.cc": ["attention_service_test"],
     "server/rpc/encoder/messages.cc": ["rpc_parts_test", "encoder_service_test", "request_limits_test"],
     "server/rpc/encoder/encoder_run.cc": ["encoder_service_test", "request_limits_test"],
+    "server/rpc/encoder/model_message.cc": ["idle_models_test", "encoder_service_test"],
     "server/rpc/kserve/name_statistics.cc": ["rpc_parts_test"],
-    "server/rpc/kserve/models.cc": ["rpc_parts_test", "kserve_idle_test", "kserve_service_test"],
+    "server/rpc/kserve/models.cc": ["rpc_parts_test", "idle_models_test", "kserve_service_test"],
     "server/rpc/kserve/infer_run.cc": ["kserve_service_test", "request_limits_test"],
     "server/rpc/kserve/input_tensors.cc": ["rpc_parts_test", "kserve_service_test"],
     "server/rpc/kserve/output_rows.cc": ["rpc_parts_test"],
@@ -97,6 +98,12 @@ MUTANTS = {
         ("sequences.sequences_size() > limits.max_request_sequences", "false"),
         ("layer * (states.size() / layers)", "0"),
         ("if (outputs.pooled().has_normalize()) input.normalize = outputs.pooled().normalize();", ""),
+    ],
+    "server/rpc/encoder/model_message.cc": [
+        ("info.set_layers(model.layers);", ""),
+        ("info.mutable_labels()->Add(model.labels->begin(), model.labels->end());", ""),
+        ("Classifies(facts) || Ranks(facts)", "Ranks(facts)"),
+        ("info.mutable_prompt_names()->Add(model.prompt_names.begin(), model.prompt_names.end());", ""),
     ],
     "server/rpc/encoder/encoder_run.cc": [
         ("response_.set_id(call().state->client_id());", ""),

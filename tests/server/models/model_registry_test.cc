@@ -185,16 +185,7 @@ TEST_F(ModelRegistryTest, DrainGivesUpAModelThatIsLoading) {
 }
 
 TEST_F(ModelRegistryTest, TellsModulesFromEncoders) {
-  const auto zeros = [](const std::string& name, const std::vector<int64_t>& dims, size_t count) {
-    return FloatTensor(name, dims, std::vector<float>(count));
-  };
-  std::filesystem::create_directory(directory_ / "mha");
-  WriteFile((directory_ / "mha") + "/config.json",
-            R"({"type": "MultiheadAttention", "num_heads": 2})");
-  WriteFile(
-      (directory_ / "mha") + "/model.safetensors",
-      SafetensorsBytes({zeros("in_proj_bias", {12}, 12), zeros("in_proj_weight", {12, 4}, 48),
-                        zeros("out_proj.bias", {4}, 4), zeros("out_proj.weight", {4, 4}, 16)}));
+  WriteTinyModule(directory_ / "mha");
   registry_.SetModels({{"mha", directory_ / "mha"}, {"tiny", directory_ / "tiny"}});
   registry_.StartLoading();
   AwaitChanges(2);

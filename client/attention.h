@@ -122,7 +122,7 @@ struct AttentionKind {
 // A loaded attention module, whose name AttendRequest::model takes.
 struct AttentionModule {
   std::string name;
-  std::string state;       // "ready" or "draining"
+  std::string state;       // as ModelInfo::state
   std::string type;        // "multi_head", or "encoder" for a stack of transformer layers
   std::string dtype;       // number format of the computation
   std::string activation;  // encoder: "relu" or "gelu"

@@ -223,6 +223,21 @@ absl::StatusOr<std::vector<ModelInfo>> Client::Models() {
   return models;
 }
 
+absl::StatusOr<ModelInfo> Client::Describe(const std::string& name, int64_t version) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<ModelInfo> models, Models());
+  const auto rank = [](const ModelInfo& model) {
+    return std::pair(model.state == "ready" || model.state == "idle", model.version);
+  };
+  const ModelInfo* found = nullptr;
+  for (const ModelInfo& model : models) {
+    if (model.name != name || (version != 0 && model.version != version)) continue;
+    if (found == nullptr || rank(model) > rank(*found)) found = &model;
+  }
+  if (found != nullptr) return *found;
+  const std::string which = version == 0 ? "" : absl::StrCat(" of version ", version);
+  return absl::NotFoundError(absl::StrCat("the server has no encoder ", name, which));
+}
+
 absl::StatusOr<std::string> Client::OnlyModel() {
   {
     absl::MutexLock lock(&impl_->mutex);

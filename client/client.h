@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -73,6 +74,10 @@ class Client {
 
   // All models of the server, whatever their state.
   absl::StatusOr<std::vector<ModelInfo>> Models();
+
+  // The version of a model that answers requests which name it and this version; 0: the highest
+  // that serves, or else the highest. NOT_FOUND: the server has no such encoder or version.
+  absl::StatusOr<ModelInfo> Describe(const std::string& name, int64_t version = 0);
 
   // The name of the server's only model, asked for once and then remembered. Models that were
   // unloaded, or are being unloaded, do not count unless there is no other. FAILED_PRECONDITION

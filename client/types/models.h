@@ -13,7 +13,7 @@ struct ModelInfo {
   int64_t version = 0;
   std::string state;  // "loading", "ready", "failed", "draining", "unloaded" or "idle"
   std::string error;  // failed: the reason
-  // The fields below are set once the model has loaded.
+  // The fields below are set once the model has loaded, also while it is idle or unloaded.
   std::string backend;  // "cpu", "cuda" or "reference"
   std::string isa;      // instruction set or GPU: "amx"
   std::string dtype;    // number format of the computation: "f32", "bf16", "int8", "f16" or "fp8"

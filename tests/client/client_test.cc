@@ -71,6 +71,34 @@ TEST(ClientTest, VersionsOfAModelAreOneModel) {
   EXPECT_EQ(models[1].version, 2);
 }
 
+v1::ModelInfo Described(int64_t version, v1::ModelState state) {
+  v1::ModelInfo model;
+  model.set_name("toy");
+  model.set_version(version);
+  model.set_state(state);
+  return model;
+}
+
+TEST(ClientTest, DescribesTheVersionThatAnswers) {
+  FakeServer server;
+  const std::unique_ptr<Client> client = Connect(server);
+  const auto version = [&](int64_t asked) { return client->Describe("toy", asked)->version; };
+  for (const v1::ModelState serving : {v1::MODEL_STATE_READY, v1::MODEL_STATE_IDLE}) {
+    server.SetDescriptions(
+        {Described(1, serving), Described(2, serving), Described(3, v1::MODEL_STATE_FAILED)});
+    EXPECT_EQ(version(0), 2);
+    EXPECT_EQ(version(1), 1);
+    EXPECT_EQ(version(3), 3);
+  }
+  server.SetDescriptions(
+      {Described(1, v1::MODEL_STATE_FAILED), Described(2, v1::MODEL_STATE_LOADING)});
+  EXPECT_EQ(version(0), 2) << "none serves";
+  const absl::Status unknown = client->Describe("toy", 3).status();
+  EXPECT_TRUE(absl::IsNotFound(unknown)) << unknown;
+  EXPECT_THAT(unknown.message(), HasSubstr("toy of version 3"));
+  EXPECT_TRUE(absl::IsNotFound(client->Describe("nobody").status()));
+}
+
 TEST(ClientTest, EmbedsNothing) {
   const FakeServer server;
   const absl::StatusOr<Tensor> embeddings = Connect(server)->Embed({});

@@ -29,7 +29,8 @@ constexpr absl::Duration kWait = absl::Seconds(20);
 struct State {
   mutable absl::Mutex mutex;
   std::vector<std::string> models = {"toy"};
-  std::string unloaded;  // the name of models
+  std::vector<v1::ModelInfo> descriptions;  // in place of `models`, unless empty
+  std::string unloaded;                     // the name of models
   std::vector<std::string> modules;
   absl::Status all = absl::OkStatus();
   std::deque<absl::Status> next;  // of the next calls that count
@@ -113,8 +114,10 @@ class FakeEncoder : public v1::Encoder::CallbackService {
                                        const v1::ListModelsRequest*,
                                        v1::ListModelsResponse* response) override {
     absl::MutexLock lock(&state_.mutex);
+    response->mutable_models()->Add(state_.descriptions.begin(), state_.descriptions.end());
     std::map<std::string, int64_t> versions;
     for (const std::string& name : state_.models) {
+      if (!state_.descriptions.empty()) break;
       auto* model = response->add_models();
       model->set_name(name);
       model->set_version(++versions[name]);
@@ -123,6 +126,7 @@ class FakeEncoder : public v1::Encoder::CallbackService {
       if (name != "toy" || state_.idle || name == state_.unloaded) continue;
       model->set_state(v1::MODEL_STATE_READY);
       model->set_backend("fake");
+      model->set_layers(2);
       model->set_hidden(kFakeHidden);
       model->set_vocab(1000);
       model->set_max_sequence_tokens(64);
@@ -276,6 +280,11 @@ const std::string& FakeServer::address() const { return impl_->address; }
 void FakeServer::SetModels(std::vector<std::string> names) {
   absl::MutexLock lock(&impl_->state.mutex);
   impl_->state.models = std::move(names);
+}
+
+void FakeServer::SetDescriptions(std::vector<v1::ModelInfo> models) {
+  absl::MutexLock lock(&impl_->state.mutex);
+  impl_->state.descriptions = std::move(models);
 }
 
 void FakeServer::Unload(const std::string& name) {

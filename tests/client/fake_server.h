@@ -27,6 +27,8 @@ class FakeServer {
   // From now on. Several models make every name but "toy" one that is loading. A name that comes
   // again is a further version.
   void SetModels(std::vector<std::string> names);
+  // ListModels answers these.
+  void SetDescriptions(std::vector<v1::ModelInfo> models);
   // The models of this name are unloaded.
   void Unload(const std::string& name);
   // Attention modules of 2 heads; with none, which is at first, ListAttention is UNIMPLEMENTED.

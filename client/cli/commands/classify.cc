@@ -23,10 +23,13 @@ class ClassifyCommand : public TextsCommand {
   }
 
  private:
-  absl::Status Ask(Client& client, EncodeRequest& prototype) override {
+  void Ask(EncodeRequest& prototype) override {
     prototype.scores = raw_ ? ScoreActivation::kNone : ScoreActivation::kModelDefault;
-    // The server says what is wrong with a model without labels.
-    ATTENDANT_ASSIGN_OR_RETURN(const ModelInfo model, DescribeModel(client, prototype));
+  }
+
+  absl::Status Learn(Client& client, const EncodeRequest& request) override {
+    ATTENDANT_ASSIGN_OR_RETURN(const ModelInfo model,
+                               client.Describe(request.model, request.model_version));
     labels_ = model.labels;
     return absl::OkStatus();
   }

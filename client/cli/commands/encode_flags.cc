@@ -2,7 +2,6 @@
 #include "client/cli/commands/encode_flags.h"
 
 #include <utility>
-#include <vector>
 
 #include "client/cli/files/output_file.h"
 #include "client/cli/input.h"
@@ -61,22 +60,6 @@ absl::Status RequestFlags::SendTexts(Client& client, EncodeRequest prototype,
   }));
   ATTENDANT_RETURN_IF_ERROR(encoder.Finish());
   return any ? absl::OkStatus() : absl::FailedPreconditionError("there are no texts");
-}
-
-bool IsModelOf(const EncodeRequest& request, const ModelInfo& described) {
-  return described.name == request.model &&
-         (request.model_version == 0 || described.version == request.model_version);
-}
-
-absl::StatusOr<ModelInfo> DescribeModel(Client& client, const EncodeRequest& request) {
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<ModelInfo> models, client.Models());
-  ModelInfo described;
-  for (const ModelInfo& info : models) {
-    if (IsModelOf(request, info) && !(info.labels.empty() && info.token_labels.empty())) {
-      described = info;
-    }
-  }
-  return described;
 }
 
 void PromptFlags::AddTo(FlagParser& flags) {

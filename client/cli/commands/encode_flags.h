@@ -46,13 +46,6 @@ struct RequestFlags {
                          OrderedEncoder::Sink take) const;
 };
 
-// True if `described` is the model that `request` names, in the version that it names.
-bool IsModelOf(const EncodeRequest& request, const ModelInfo& described);
-
-// The server's description of the model of a request: of its versions, the last one that has
-// labels. Empty where none has.
-absl::StatusOr<ModelInfo> DescribeModel(Client& client, const EncodeRequest& request);
-
 // The flags that choose the prompt of texts.
 struct PromptFlags {
   std::string name;

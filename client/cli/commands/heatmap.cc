@@ -164,14 +164,11 @@ class HeatmapCommand : public Command {
   absl::StatusOr<int32_t> FindLayer(Client& client, const EncodeRequest& request) const {
     int32_t layer = 0;
     if (absl::SimpleAtoi(layer_, &layer)) return layer;
-    ATTENDANT_ASSIGN_OR_RETURN(std::vector<ModelInfo> models, client.Models());
-    // Stays 0 where the server has to say what is wrong with the model.
-    for (const ModelInfo& info : models) {
-      if (IsModelOf(request, info) && info.layers > 0) {
-        layer = static_cast<int32_t>(info.layers - 1);
-      }
-    }
-    return layer;
+    ATTENDANT_ASSIGN_OR_RETURN(const ModelInfo model,
+                               client.Describe(request.model, request.model_version));
+    if (model.layers > 0) return static_cast<int32_t>(model.layers - 1);
+    return absl::UnavailableError(
+        absl::StrCat("the model ", model.name, " is ", model.state, ": its layers are not known"));
   }
 
   AttentionMaps MakeMaps(const EncodeRequest& request, EncodeResult& result) const {

@@ -20,10 +20,9 @@ class SparseCommand : public TextsCommand {
   }
 
  private:
-  absl::Status Ask(Client& /*client*/, EncodeRequest& prototype) override {
+  void Ask(EncodeRequest& prototype) override {
     prototype.sparse = options_;
     prototype.token_strings = true;
-    return absl::OkStatus();
   }
 
   absl::Status Check(const EncodeResult& result) const override {

@@ -20,9 +20,10 @@ int TextsCommand::Run(std::span<const std::string> arguments, Io& io) {
 
 absl::Status TextsCommand::Send(Client& client, std::span<const std::string> arguments, Io& io) {
   ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, flags_.Prototype(client));
-  ATTENDANT_RETURN_IF_ERROR(Ask(client, prototype));
+  Ask(prototype);
   int64_t num_texts = 0;
   const auto take = [&](const EncodeRequest& request, const EncodeResult& result) -> absl::Status {
+    if (num_texts == 0) ATTENDANT_RETURN_IF_ERROR(Learn(client, request));
     ATTENDANT_RETURN_IF_ERROR(Check(result));
     for (size_t i = 0; i < request.sequences.size(); ++i, ++num_texts) {
       const AnsweredText answered{

@@ -32,7 +32,11 @@ class TextsCommand : public Command {
 
  protected:
   // Sets in `prototype` what the requests ask for.
-  virtual absl::Status Ask(Client& client, EncodeRequest& prototype) = 0;
+  virtual void Ask(EncodeRequest& prototype) = 0;
+  // Called once, before the first Check: the model has answered, so the server can describe it.
+  virtual absl::Status Learn(Client& /*client*/, const EncodeRequest& /*request*/) {
+    return absl::OkStatus();
+  }
   // INTERNAL when an answer lacks what Ask asked for.
   virtual absl::Status Check(const EncodeResult& result) const = 0;
   // Adds the results to an object that has the text.

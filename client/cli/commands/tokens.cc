@@ -40,17 +40,21 @@ class TokensCommand : public TextsCommand {
   }
 
  private:
-  absl::Status Ask(Client& client, EncodeRequest& prototype) override {
+  void Ask(EncodeRequest& prototype) override {
     prototype.token_strings = true;
     prototype.token_offsets = offsets_;
     if (fill_mask_) {
       prototype.fill_mask = FillMaskOptions{.top_k = static_cast<int32_t>(top_), .raw = raw_};
     } else {
       prototype.token_scores = TokenScoreOptions{.raw = raw_};
-      // The server says what is wrong with a model without labels.
-      ATTENDANT_ASSIGN_OR_RETURN(const ModelInfo model, DescribeModel(client, prototype));
-      labels_ = model.token_labels;
     }
+  }
+
+  absl::Status Learn(Client& client, const EncodeRequest& request) override {
+    if (fill_mask_) return absl::OkStatus();
+    ATTENDANT_ASSIGN_OR_RETURN(const ModelInfo model,
+                               client.Describe(request.model, request.model_version));
+    labels_ = model.token_labels;
     return absl::OkStatus();
   }
 

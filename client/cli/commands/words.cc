@@ -19,10 +19,7 @@ class WordsCommand : public TextsCommand {
   }
 
  private:
-  absl::Status Ask(Client& /*client*/, EncodeRequest& prototype) override {
-    prototype.word_weights = true;
-    return absl::OkStatus();
-  }
+  void Ask(EncodeRequest& prototype) override { prototype.word_weights = true; }
 
   absl::Status Check(const EncodeResult& result) const override {
     if (result.words.size() == result.sequences.size()) return absl::OkStatus();

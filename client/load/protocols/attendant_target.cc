@@ -15,22 +15,6 @@ namespace {
 
 constexpr int kIdField = v1::EncodeRequest::kIdFieldNumber;
 
-// The version that answers requests, which is the highest one that serves; if none does, the
-// highest.
-absl::StatusOr<ModelInfo> FindNewest(Client& client, const std::string& name) {
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<ModelInfo> models, client.Models());
-  const ModelInfo* found = nullptr;
-  for (const ModelInfo& model : models) {
-    if (model.name != name) continue;
-    const auto rank = [](const ModelInfo& version) {
-      return std::pair(version.state == "ready" || version.state == "idle", version.version);
-    };
-    if (found == nullptr || rank(model) > rank(*found)) found = &model;
-  }
-  if (found != nullptr) return *found;
-  return absl::NotFoundError(absl::StrCat("the server has no model ", name));
-}
-
 absl::StatusOr<ModelInfo> FindModel(const TargetSpec& spec) {
   absl::StatusOr<std::unique_ptr<Client>> connected = Client::Connect(spec.connect);
   if (!connected.ok()) return absl::FailedPreconditionError(connected.status().message());
@@ -39,12 +23,13 @@ absl::StatusOr<ModelInfo> FindModel(const TargetSpec& spec) {
   if (name.empty()) {
     ATTENDANT_ASSIGN_OR_RETURN(name, client->OnlyModel());
   }
-  ATTENDANT_ASSIGN_OR_RETURN(ModelInfo model, FindNewest(*client, name));
+  ATTENDANT_ASSIGN_OR_RETURN(ModelInfo model, client->Describe(name));
   if (model.state == "idle") {
-    // A request loads it. What it answers does not matter.
+    // A request loads it, so that no request of the load waits for that. What it answers does not
+    // matter.
     static_cast<void>(client->Encode(
         {.model = name, .sequences = {TokenIds{.token_ids = {0}}}, .last_hidden_state = true}));
-    ATTENDANT_ASSIGN_OR_RETURN(model, FindNewest(*client, name));
+    ATTENDANT_ASSIGN_OR_RETURN(model, client->Describe(name));
   }
   if (model.state == "ready") return model;
   return absl::UnavailableError(absl::StrCat("the model ", name, " is ", model.state));

@@ -202,6 +202,7 @@ TEST_F(CommandTest, EachCommandOfTextsTakesPrompts) {
 
 // Here too.
 TEST_F(CommandTest, EachCommandOfTextsTakesAVersion) {
+  server_.SetModels({"toy", "toy", "toy"});
   for (const std::string command :
        {"embed", "encode", "sparse", "words", "tokens", "classify", "heatmap"}) {
     Run({command, "--model_version=3", "a"});
@@ -362,6 +363,28 @@ TEST_F(CommandTest, HealthWaitsNoLongerThanItIsTold) {
   EXPECT_EQ(RunAsGiven({"health", server, "--wait=300ms", "--timeout=1m"}), 3);
   EXPECT_LT(absl::Now() - start, absl::Seconds(30));
   close(listener);
+}
+
+TEST_F(CommandTest, HeatmapTakesTheLastLayerOfTheVersionThatAnswers) {
+  std::vector<v1::ModelInfo> versions(2);
+  for (v1::ModelInfo& model : versions) model.set_name("toy");
+  versions[0].set_version(1);
+  versions[0].set_state(v1::MODEL_STATE_IDLE);
+  versions[0].set_layers(6);
+  versions[1].set_version(2);
+  versions[1].set_state(v1::MODEL_STATE_FAILED);
+  versions[1].set_layers(12);
+  server_.SetDescriptions(versions);
+  EXPECT_EQ(Run({"heatmap", "--model=toy", "a text"}), kExitServerError) << "it has no weights";
+  const v1::EncodeRequest asked = server_.encode_requests().at(0);
+  EXPECT_THAT(asked.outputs().attention_weights().layers(), testing::ElementsAre(5));
+}
+
+TEST_F(CommandTest, HeatmapDrawsNoLayerOfAModelThatHasNotLoaded) {
+  server_.SetModels({"slow"});
+  EXPECT_EQ(Run({"heatmap", "a text"}), kExitNoAnswer);
+  EXPECT_THAT(err_, HasSubstr("slow is loading"));
+  EXPECT_TRUE(server_.encode_requests().empty());
 }
 
 TEST_F(CommandTest, HeatmapRefusesAnAnswerWithoutWeights) {

@@ -42,6 +42,8 @@ MUTANTS = {
         ("names.size() > 1", "false"),
         ("«used.insert(model.name)»", "used.insert(absl::StrCat(model.name, model.version))"),
         ("model.state != \"unloaded\"", "true"),
+        ("model.state == \"ready\" || «model.state == \"idle\"»", "false"),
+        ("(version != 0 && model.version != version)", "false"),
         ("used.empty() ? all : used", "used"),
         ("rows.values[i] *= scales.values[i / columns]", "rows.values[i] *= scales.values[0]"),
         ("SetTimeout(impl_->options.timeout, call->context);", ""),

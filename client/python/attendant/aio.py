@@ -81,8 +81,11 @@ class AsyncClient(Base):
         requests = iter(job.requests)
         head = list(itertools.islice(requests, 2))
         if len(head) < 2:
-            return job.join([await self._call(request) for request in head])
-        return job.join(await self._call_all(itertools.chain(head, requests)))
+            results = [await self._call(request) for request in head]
+        else:
+            results = await self._call_all(itertools.chain(head, requests))
+        then = job.then(results)
+        return job.join(results) if then is None else await self.run(then)
 
     async def stream(self, jobs: Iterable[Job[T]] | AsyncIterable[Job[T]], *,
                      max_in_flight: int = 64) -> AsyncIterator[T]:

@@ -92,7 +92,8 @@ class Client(Base):
             calls.wait(0)
         finally:
             calls.cancel()
-        return job.join(calls.results)
+        then = job.then(calls.results)
+        return job.join(calls.results) if then is None else self.run(then)
 
     def stream(self, jobs: Iterable[Job[T]], *, max_in_flight: int = 64) -> Iterator[T]:
         """The results of jobs of one request each, on one gRPC stream, in the order of the jobs. A job that fails raises its

@@ -64,12 +64,19 @@ class _Once:
         return requests
 
 
+def _no_job(_: list[Any]) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Job(Generic[T]):
-    """The requests of an operation, made as they are sent, and how their results become one. For one run."""
+    """The requests of an operation, made as they are sent, and how their results become one. For one run.
+
+    then: of the results, a job whose result counts in place of that of `join`; None: there is none."""
 
     requests: Iterable[Request[Any]]
     join: Callable[[list[Any]], T]
+    then: Callable[[list[Any]], Job[T] | None] = _no_job
 
     def __post_init__(self) -> None:
         if isinstance(self.requests, Iterator):

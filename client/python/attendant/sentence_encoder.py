@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Container, Iterable, Sequence
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +21,8 @@ class SentenceEncoder:
     def __init__(self, client: Client | str = "127.0.0.1:8001", model: str | None = None) -> None:
         self._client = Client(client) if isinstance(client, str) else client
         self._model = model
+        self._dimension: int | None = None
+        self._prompt_names: Container[str] | None = None
 
     def encode(self, sentences: str | Sequence[str], prompt_name: str | None = None, prompt: str | None = None,
                batch_size: int = 32, show_progress_bar: bool | None = None, output_value: str = "sentence_embedding",
@@ -74,24 +75,34 @@ class SentenceEncoder:
 
     def get_sentence_embedding_dimension(self) -> int:
         """Values of an embedding, without truncate_dim."""
-        return self._trial[1]
+        if self._dimension is None:
+            self._try()
+        return cast(int, self._dimension)
 
-    @functools.cached_property
-    def _trial(self) -> tuple[str, int]:
-        """The model's name and the values of its embeddings."""
+    def _try(self) -> str:
+        """The name of the model, which has loaded then."""
         result = self._client.encode(["a"], model=self._model, last_hidden_state=False, pooled=True)
-        return result.model, result.pooled.shape[1]  # type: ignore[union-attr]
+        self._dimension = result.pooled.shape[1]  # type: ignore[union-attr]
+        return result.model
 
-    @functools.cached_property
-    def _prompts(self) -> set[str]:
-        model = answering(self._client.models(), self._trial[0], str(self._client.options.model_version or ""))
-        return set(model.prompt_names) if model else set()
+    def _prompts(self) -> Container[str]:
+        """Remembered from a model that serves: of one that has not loaded the server tells none."""
+        if self._prompt_names is not None:
+            return self._prompt_names
+        name = self._try()
+        model = answering(self._client.models(), name, str(self._client.options.model_version or ""))
+        if model is None:
+            return ()
+        if model.serves:
+            self._prompt_names = model.prompt_names
+        return model.prompt_names
 
     def _prompt_of(self, prompt_name: str | None, prompt: str | None, *names: str) -> str | None:
         """The caller's prompt, otherwise the first of these names that the model has."""
         if prompt_name is not None or prompt is not None:
             return prompt_name
-        return next((name for name in names if name in self._prompts), None)
+        known = self._prompts()
+        return next((name for name in names if name in known), None)
 
     def _token_embeddings(self, texts: Iterable[str], prompt_name: str | None) -> list[Array]:
         """A request for each text: hidden states are large."""

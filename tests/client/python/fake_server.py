@@ -39,6 +39,7 @@ class FakeServer:
         self.requests = []
         self.metadata = []
         self.models = [model("m")]
+        self.listed = threading.Event()
         self.on_stream = None
         self.streams = 0
         self.pool = futures.ThreadPoolExecutor(16)
@@ -71,7 +72,9 @@ class FakeServer:
 
     def _list_models(self, _, context):
         self.metadata.append(dict(context.invocation_metadata()))
-        return pb.ListModelsResponse(models=self.models)
+        answer = pb.ListModelsResponse(models=self.models)
+        self.listed.set()
+        return answer
 
     def _stream(self, requests, context):
         self.streams += 1

@@ -45,3 +45,54 @@ def test_prompts_are_those_of_the_version_that_answers(fake, versions, asked, qu
         encoder.encode_query("a")
         encoder.encode_document("a")
     assert [request.prompt_name for request in fake.requests[-2:]] == [query, document]
+
+
+@pytest.mark.parametrize("before", [model("m", state=pb.MODEL_STATE_LOADING),
+                                    model("m", state=pb.MODEL_STATE_IDLE, labels=["old", "older"], token_labels=["oldest"]),
+                                    model("m", labels=["one"], token_labels=["one", "two"])])
+@pytest.mark.parametrize("method, labels", [("classify", ("new", "newer")), ("classify_tokens", ("newest",))])
+def test_labels_are_those_of_the_model_that_loads_meanwhile(fake, connect, monkeypatch, before, method, labels):
+    """The server is asked again where the model was not ready, or its labels do not fit."""
+    monkeypatch.setattr(fake_server, "encoded", scores)
+    fake.models = [before]
+
+    def load(*_):
+        assert fake.listed.wait(10)
+        fake.models = [model("m", labels=["new", "newer"], token_labels=["newest"])]
+    fake.script = [load]
+    with connect() as client:
+        answer = getattr(client, method)(["a"])
+    assert (answer if method == "classify" else answer[0]).labels == labels
+
+
+def test_labels_that_do_not_fit_are_refused(fake, connect, monkeypatch):
+    monkeypatch.setattr(fake_server, "encoded", scores)
+    with connect() as client, pytest.raises(attendant.InternalError, match="2 scores for the labels"):
+        client.classify("a", labels=["one"])
+    fake.models = [model("m", labels=["one"])]
+    with connect() as client, pytest.raises(attendant.InternalError, match="2 scores for the labels"):
+        client.classify("a")
+
+
+def test_prompts_of_a_model_that_has_not_loaded_are_asked_for_again(fake):
+    fake.models = [model("m", state=pb.MODEL_STATE_LOADING)]
+    with attendant.Client(fake.target, model="m") as client:
+        encoder = attendant.SentenceEncoder(client)
+        encoder.encode_query("a")
+        assert fake.requests[-1].prompt_name == ""
+        for state in (pb.MODEL_STATE_IDLE, pb.MODEL_STATE_LOADING):
+            fake.models = [model("m", state=state, prompt_names=["query"] if state == pb.MODEL_STATE_IDLE else [])]
+            encoder.encode_query("a")
+            assert fake.requests[-1].prompt_name == "query"
+
+
+def test_prompts_are_asked_for_once_the_model_has_answered(fake):
+    """Before, it may not have loaded."""
+    fake.models = [model("m", state=pb.MODEL_STATE_LOADING)]
+
+    def load(*_):
+        fake.models = [model("m", prompt_names=["query"])]
+    fake.script = [load]
+    with attendant.Client(fake.target, model="m") as client:
+        attendant.SentenceEncoder(client).encode_query("a")
+    assert fake.requests[-1].prompt_name == "query"

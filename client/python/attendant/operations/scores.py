@@ -15,7 +15,7 @@ from attendant.errors import InternalError, InvalidArgumentError
 from attendant.inputs import Inputs
 from attendant.job import Job, Request
 from attendant.operations.requests import join_rows, message, requests_of, rows
-from attendant.operations.status import Model, answering, models
+from attendant.operations.status import Model, answering, list_models
 from attendant.tensors import Array
 from attendant.v1 import encoder_pb2 as pb
 
@@ -104,18 +104,32 @@ def classify(inputs: Inputs, *, model: str | None = None, labels: Sequence[str] 
     activation: "none", "sigmoid", "softmax"; None: as the model says.
     pair_truncation: the text of a pair that is cut, "only_first" or "only_second"; None: the longer one first."""
     requests = _requests(inputs, model, activation, truncation, batch_size, pair_truncation, None)
-    return with_labels(labels, lambda known: known.labels, requests, _classification)
+    return with_labels(labels, lambda known: known.labels, requests, lambda scores: [scores], _classification)
 
 
 def with_labels(labels: Sequence[str] | None, labels_of: Callable[[Model], tuple[str, ...]],
-                requests: Iterator[Request[P]], make: Callable[[tuple[str, ...], list[P]], T]) -> Job[T]:
-    """The job of requests whose results are scores. `make` gets the names of the labels, those given or the model's, and
-    the scores of each request."""
+                requests: Iterator[Request[P]], scores_of: Callable[[P], Iterable[Array]],
+                make: Callable[[tuple[str, ...], list[P]], T]) -> Job[T]:
+    """The job of requests whose results have scores, each [.., labels]. `make` gets the names of the labels, those given or
+    the model's, and the results. InternalError: there are more or fewer labels than scores.
+
+    The server is asked for labels beside the requests, and once more where that was too early: a model that was loading has
+    none, one that was idle is loaded anew."""
     if isinstance(labels, str):
         raise TypeError("labels is one text: give a list of them")
+
+    def counts(parts: list[P]) -> Iterator[int]:
+        return (scores.shape[-1] for part in parts for scores in scores_of(part))
+
+    def checked(names: tuple[str, ...], parts: list[P]) -> T:
+        for count in counts(parts):
+            if count != len(names):
+                raise InternalError(f"the answer has {count} scores for the labels {names}")
+        return make(names, parts)
+
     if labels is not None:
         names = tuple(labels)
-        return Job(requests, lambda parts: make(names, parts))
+        return Job(requests, lambda parts: checked(names, parts))
     sent: list[pb.EncodeRequest] = []  # the last one; a client puts in which model it asks
 
     def noted() -> Iterator[Request[P]]:
@@ -123,21 +137,23 @@ def with_labels(labels: Sequence[str] | None, labels_of: Callable[[Model], tuple
             sent[:] = [request.message]
             yield request
 
+    def named(listed: list[Model]) -> tuple[Model | None, tuple[str, ...]]:
+        model = answering(listed, sent[0].model, sent[0].model_version) if sent else None
+        return model, labels_of(model) if model else ()
+
     def join(results: list[Any]) -> T:
-        model = answering(results[0], sent[0].model, sent[0].model_version) if sent else None
-        return make(labels_of(model) if model else (), results[1:])
+        listed, *parts = results
+        return checked(named(listed)[1], parts)
 
-    return Job(itertools.chain(models().requests, noted()), join)
+    def again(results: list[Any]) -> Job[T] | None:
+        listed, *parts = results
+        model, names = named(listed)
+        if not parts or model is not None and model.state == "ready" and set(counts(parts)) <= {len(names)}:
+            return None
+        return Job([list_models()], lambda listed: join([*listed, *parts]))
 
-
-def check_labels(labels: tuple[str, ...], scores: Array) -> None:
-    """scores: [.., labels]. InternalError: there are more or fewer labels than scores."""
-    if scores.shape[-1] != len(labels):
-        raise InternalError(f"the answer has {scores.shape[-1]} scores for the labels {labels}")
+    return Job(itertools.chain([list_models()], noted()), join, again)
 
 
 def _classification(labels: tuple[str, ...], parts: list[Array]) -> Classification:
-    scores = join_rows(parts)
-    if parts:
-        check_labels(labels, scores)
-    return Classification(labels, scores)
+    return Classification(labels, join_rows(parts))

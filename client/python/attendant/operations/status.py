@@ -18,7 +18,7 @@ _CHECK = Rpc("/grpc.health.v1.Health/Check", _health_pb["HealthCheckResponse"])
 
 @dataclass(frozen=True)
 class Model:
-    """A model, or a version of one. What follows `error` is set once it has loaded."""
+    """A model, or a version of one. What follows `error` is set once it has loaded, and stays while it is idle or unloaded."""
 
     name: str
     version: int
@@ -42,8 +42,12 @@ class Model:
     prompt_names: tuple[str, ...]  # prompts that a request can name
     default_prompt_name: str  # "": requests that name no prompt have none
 
+    @property
+    def serves(self) -> bool:
+        """It answers requests; an idle one is loaded for them."""
+        return self.state in ("ready", "idle")
 
-_SERVING = ("ready", "idle")
+
 _LISTS = ("labels", "tasks", "token_labels", "prompt_names")
 
 
@@ -56,15 +60,19 @@ def _model(info: pb.ModelInfo) -> Model:
     return Model(**{name: getattr(info, name) for name in others}, **words)
 
 
+def list_models() -> Request[list[Model]]:
+    return Request(LIST_MODELS, pb.ListModelsRequest(), lambda answer: list(map(_model, answer.models)))
+
+
 def models() -> Job[list[Model]]:
     """The server's models in every state."""
-    return Job.of(Request(LIST_MODELS, pb.ListModelsRequest(), lambda answer: list(map(_model, answer.models))))
+    return Job.of(list_models())
 
 
 def answering(known: Iterable[Model], name: str, version: str) -> Model | None:
     """The version of a model that answers requests which name this one; "": the highest that serves, or else the highest."""
     found = [model for model in known if model.name == name and version in ("", str(model.version))]
-    return max(found, key=lambda model: (model.state in _SERVING, model.version), default=None)
+    return max(found, key=lambda model: (model.serves, model.version), default=None)
 
 
 def health(service: str = "") -> Job[bool]:

@@ -15,7 +15,7 @@ from attendant.errors import InternalError
 from attendant.inputs import Inputs
 from attendant.job import Job
 from attendant.operations.requests import message, requests_of, split_rows
-from attendant.operations.scores import Label, check_labels, with_labels
+from attendant.operations.scores import Label, with_labels
 from attendant.tensors import Array, to_array
 from attendant.v1 import encoder_pb2 as pb
 
@@ -112,7 +112,8 @@ def classify_tokens(inputs: Inputs, *, model: str | None = None, labels: Sequenc
     raw: logits, instead of their softmax over the labels."""
     outputs = pb.OutputSelection(token_scores=pb.TokenScoreOutput(raw=raw), token_strings=True)
     requests = requests_of(inputs, message(model, outputs, truncation), batch_size, _token_scores)
-    return with_labels(labels, lambda known: known.token_labels, requests, _labelled)
+    return with_labels(labels, lambda known: known.token_labels, requests,
+                       lambda sequences: (scores for _, scores in sequences), _labelled)
 
 
 def sparse_vectors(answer: pb.EncodeResponse, tokens: bool) -> list[SparseVector]:
@@ -163,10 +164,7 @@ def _token_scores(answer: pb.EncodeResponse) -> list[tuple[list[str], Array]]:
 
 
 def _labelled(labels: tuple[str, ...], parts: list[list[tuple[list[str], Array]]]) -> list[TokenLabels]:
-    sequences = _joined(parts)
-    for _, scores in sequences:
-        check_labels(labels, scores)
-    return [TokenLabels(labels, tokens, scores) for tokens, scores in sequences]
+    return [TokenLabels(labels, tokens, scores) for tokens, scores in _joined(parts)]
 
 
 def _joined(parts: list[list[T]]) -> list[T]:

@@ -83,6 +83,10 @@ void LogModel(const ModelStatus& status, ModelNews news) {
     return spdlog::error("model '{}' version {} was not loaded anew: {}", status.name,
                          status.version, std::string(status.error.message()));
   }
+  if (status.LacksMemory()) {
+    return spdlog::warn("model '{}' version {} was not loaded again, and stays idle: {}",
+                        status.name, status.version, std::string(status.error.message()));
+  }
   if (const char* const plain = PlainNews(status.state); plain != nullptr) {
     return spdlog::info("model '{}' version {} {}", status.name, status.version, plain);
   }

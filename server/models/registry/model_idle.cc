@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idle models: unloaded for want of requests, and loaded again for the next one. One that could not
 // be loaded again is tried again without requests too: it is not ready, so that load balancers may
-// send none.
+// send none. One for which memory was short stays ready, and is loaded for requests only: it would
+// take the memory of models that are asked for.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -13,6 +14,18 @@
 #include "server/models/registry/model_registry.h"
 
 namespace attendant {
+namespace {
+
+constexpr absl::Duration kMaxRetryPause = absl::Minutes(1);
+
+}  // namespace
+
+void ModelRegistry::Entry::SetNextTry(absl::Duration first_retry) {
+  retry_pause = status.LacksMemory()
+                    ? first_retry
+                    : std::min(std::max(2 * retry_pause, first_retry), kMaxRetryPause);
+  status.next_try = SteadyNow() + retry_pause;
+}
 
 bool ModelRegistry::Entry::Sleeps() const {
   return status.state == ModelState::kIdle && status.next_try <= SteadyNow();
@@ -92,7 +105,7 @@ const ModelRegistry::Entry* ModelRegistry::NextRetry() const {
   const Entry* next = nullptr;
   for (const auto& entry : entries_) {
     const ModelStatus& status = entry->status;
-    if (status.state != ModelState::kIdle || status.error.ok()) continue;
+    if (status.state != ModelState::kIdle || status.Serves()) continue;
     if (next == nullptr || status.next_try < next->status.next_try) next = entry.get();
   }
   return next;

@@ -17,7 +17,6 @@ namespace {
 
 constexpr size_t kMaxJobs = 4096;  // that wait
 constexpr size_t kMaxErrorBytes = 1024;
-constexpr absl::Duration kMaxRetryPause = absl::Minutes(1);
 
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
@@ -229,10 +228,9 @@ absl::Status ModelRegistry::EndLoad(const ModelSource& source,
       entry->SetModel(model);
     } else {
       entry->status.error = failure;
-      entry->retry_pause =
-          std::min(std::max(2 * entry->retry_pause, options_.first_retry), kMaxRetryPause);
-      entry->status.next_try = SteadyNow() + entry->retry_pause;
-      if (!entry->status.OutlastsLoads()) {
+      if (entry->status.state == ModelState::kIdle) {
+        entry->SetNextTry(options_.first_retry);
+      } else if (!entry->status.OutlastsLoads()) {
         GiveUp(*entry);
         entry->status.state = ModelState::kFailed;
       }

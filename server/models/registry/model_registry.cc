@@ -137,7 +137,7 @@ void ModelRegistry::Entry::SetModel(std::shared_ptr<ServableModel> loaded) {
 }
 
 int ModelRegistry::Entry::Rank() const {
-  if (status.Serves()) return 2;
+  if (status.Serves() && status.next_try <= SteadyNow()) return 2;
   return status.state == ModelState::kIdle ? 1 : 0;
 }
 

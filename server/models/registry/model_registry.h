@@ -89,7 +89,7 @@ class ModelRegistry {
   void Wake(const std::string& name, Done then);
 
   // The model to share in, for as long as a request lasts. The version is a decimal number, or
-  // empty: the highest that serves, or else the highest that could not be woken. NOT_FOUND: no such
+  // empty: the highest that serves, or else the highest that was not woken. NOT_FOUND: no such
   // model or version. UNAVAILABLE: it is loading, idle, draining, unloaded, lost, or failed to
   // load; the message says why. INVALID_ARGUMENT: it is of the other kind.
   absl::StatusOr<std::shared_ptr<EncoderModel>> Find(absl::string_view name,
@@ -127,6 +127,7 @@ class ModelRegistry {
     absl::Duration retry_pause;  // behind the last load that failed; none since one went well
 
     void SetModel(std::shared_ptr<ServableModel> loaded);
+    void SetNextTry(absl::Duration first_retry);  // of an idle model that was not loaded again
     bool Sleeps() const;
     int Rank() const;  // requests without a version go to the highest version of the highest rank
   };

@@ -42,7 +42,7 @@ struct ModelStatus {
   // why the last load failed, when the model from the load before it stayed. With kIdle: why it
   // could not be loaded again.
   absl::Status error;
-  // With kIdle and an error: when it is tried again, a steady time.
+  // With kIdle and an error: until when it is not tried again, a steady time.
   absl::Time next_try = absl::InfinitePast();
   int stalled_workers = 0;  // their batches run too long; the model still takes requests
   std::shared_ptr<ServableModel> model;     // null unless it has loaded
@@ -55,13 +55,19 @@ struct ModelStatus {
   bool HasFailed() const { return state == ModelState::kFailed || state == ModelState::kLost; }
   // True if the version has loaded, and keeps its state when a later load fails.
   bool OutlastsLoads() const { return state == ModelState::kReady || state == ModelState::kIdle; }
+  // True if the model is idle, and memory was too short to load it again. That passes: its next
+  // requests try.
+  bool LacksMemory() const {
+    return state == ModelState::kIdle && absl::IsResourceExhausted(error);
+  }
   // True if the last load failed: the first one, or a later one.
   bool LastLoadFailed() const {
-    return state == ModelState::kFailed || (OutlastsLoads() && !error.ok());
+    return state == ModelState::kFailed || (OutlastsLoads() && !error.ok() && !LacksMemory());
   }
-  // True if a load failed and the next try runs or is planned.
+  // True if a load failed and the next try runs or is planned, without requests.
   bool IsTriedAgain() const {
-    return (state == ModelState::kLoading || state == ModelState::kIdle) && !error.ok();
+    return (state == ModelState::kLoading || state == ModelState::kIdle) && !error.ok() &&
+           !LacksMemory();
   }
   // True if the version takes requests, now or after a load that the request waits for.
   bool Serves() const { return OutlastsLoads() && !IsTriedAgain(); }

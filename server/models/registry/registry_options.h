@@ -29,7 +29,8 @@ struct RegistryOptions {
   // A model without requests for so long is unloaded, and loaded again for the next one.
   absl::Duration unload_idle = absl::InfiniteDuration();
   // An idle model that could not be loaded again is tried again after so long, whether requests ask
-  // for it or not; each further time after twice as long, at most a minute.
+  // for it or not; each further time after twice as long, at most a minute. One for which memory
+  // was short is tried again for a request, each time after so long.
   absl::Duration first_retry = absl::Seconds(5);
   // The time that a model which is unloaded may take to answer its requests. A load waits as long
   // for the requests of the model that it has replaced, but ends none of them.

@@ -37,6 +37,13 @@ TEST(ModelLogTest, ALoadThatFailedSaysWhatServes) {
   }
 }
 
+TEST(ModelLogTest, AModelForWhichMemoryIsShortStaysIdle) {
+  ModelStatus status = StatusOf(ModelState::kIdle);
+  status.error = absl::ResourceExhaustedError("why");
+  EXPECT_EQ(Logged(status, ModelNews::kState),
+            "[warning] model 'm' version 1 was not loaded again, and stays idle: why\n");
+}
+
 TEST(ModelLogTest, AStallIsLoggedWhateverTheLastLoadWas) {
   for (const absl::Status& error : {absl::OkStatus(), absl::UnknownError("why")}) {
     ModelStatus status = StatusOf(ModelState::kReady);

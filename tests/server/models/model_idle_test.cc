@@ -26,6 +26,10 @@ class IdleModelTest : public ModelLifeTest {
       : ModelLifeTest(absl::Milliseconds(30), absl::Seconds(20), first_retry) {}
 
   void AwaitIdle(int64_t times = 1) { AwaitChange("tiny", ModelState::kIdle, times); }
+  void AwaitSleeps() {
+    const absl::Time limit = absl::Now() + kLimit;
+    while (!registry_.Sleeps("tiny")) ASSERT_LT(absl::Now(), limit);
+  }
   std::shared_ptr<EncoderModel> FindAwake() {
     absl::StatusOr<std::shared_ptr<EncoderModel>> model = registry_.Find("tiny");
     while (!model.ok()) {  // it was idle already
@@ -38,6 +42,12 @@ class IdleModelTest : public ModelLifeTest {
     std::promise<void> awake;
     registry_.Wake("tiny", [&](const absl::Status&) { awake.set_value(); });
     awake.get_future().get();
+  }
+  // As a request that has waited for the model.
+  absl::StatusOr<std::shared_ptr<EncoderModel>> FindWoken() {
+    std::promise<absl::StatusOr<std::shared_ptr<EncoderModel>>> woken;
+    registry_.Wake("tiny", [&](const absl::Status&) { woken.set_value(registry_.Find("tiny")); });
+    return woken.get_future().get();
   }
   void AwaitScrape(const testing::Matcher<const std::string&>& expected) {
     const absl::Time limit = absl::Now() + kLimit;
@@ -204,6 +214,61 @@ TEST_F(RetriedModelTest, ARetryWakesNoOtherVersion) {
   EXPECT_EQ(Count(ModelState::kReady), loaded);
 }
 
+// Memory comes free: its next requests may find it.
+TEST_F(IdleModelTest, AnIdleModelForWhichMemoryIsShortStaysReady) {
+  Start();
+  AwaitIdle();
+  highest_with_memory_ = 0;
+  const absl::Status status = FindWoken().status();
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("memory is short"));
+  EXPECT_GT(RetryAfter(status), absl::Seconds(30));
+  EXPECT_FALSE(registry_.Sleeps("tiny")) << "not tried again at once";
+  EXPECT_TRUE(registry_.List()[0].Serves());
+  EXPECT_TRUE(registry_.Describe("tiny").ok());
+  EXPECT_TRUE(registry_.Ready().ok());
+  EXPECT_THAT(metrics_.Scrape(), AllOf(HasSubstr("attendant_model_failed{model=\"tiny\"} 0"),
+                                       HasSubstr("attendant_model_loaded_info{")));
+}
+
+// It would take the memory of models that are asked for.
+TEST_F(RetriedModelTest, AModelForWhichMemoryWasShortIsLoadedForRequestsOnly) {
+  Start();
+  AwaitIdle();
+  highest_with_memory_ = 0;
+  Wake();
+  AwaitSleeps();
+  highest_with_memory_ = 1;
+  const int loads = loads_;
+  ASSERT_TRUE(Load("other").ok());
+  AwaitChange("other", ModelState::kIdle);
+  EXPECT_EQ(loads_, loads + 1);
+  Wake();
+  AwaitChange("tiny", ModelState::kReady, 2);
+}
+
+TEST_F(RetriedModelTest, AModelForWhichMemoryIsShortIsTriedAgainSoonEachTime) {
+  Start();
+  AwaitIdle();
+  highest_with_memory_ = 0;
+  absl::Status status;
+  for (int i = 0; i < 12; ++i) {  // twice as long each time, the last pause would be 2 s
+    AwaitSleeps();
+    status = FindWoken().status();
+  }
+  EXPECT_EQ(RetryAfter(status), absl::Seconds(1));
+}
+
+TEST_F(IdleModelTest, AVersionForWhichMemoryIsShortLeavesItsRequestsToAnother) {
+  SetVersions({{1, "tiny"}, {2, "tiny"}});
+  Start();
+  AwaitIdle(2);
+  highest_with_memory_ = 1;
+  const absl::StatusOr<std::shared_ptr<EncoderModel>> model = FindWoken();
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ((*model)->version, 1);
+}
+
 // What its files cannot bring back stays.
 TEST_F(IdleModelTest, AModelWhoseLastLoadFailedStaysLoaded) {
   WriteTinyModel(directory_ / "good");
@@ -217,8 +282,7 @@ TEST_F(IdleModelTest, AModelWhoseLastLoadFailedStaysLoaded) {
   AwaitChange("other", ModelState::kIdle);  // it was used last
   EXPECT_EQ(registry_.List()[0].state, ModelState::kReady);
   ASSERT_TRUE(Load().ok());
-  const absl::Time limit = absl::Now() + kLimit;
-  while (!registry_.Sleeps("tiny")) ASSERT_LT(absl::Now(), limit);
+  AwaitSleeps();
 }
 
 TEST_F(IdleModelTest, ADrainEndsTheRequestsThatWaitForTheLoadInProgress) {
@@ -249,8 +313,7 @@ TEST_F(IdleModelTest, AModelThatHasStalledStaysLoaded) {
   const absl::Time end = absl::Now() + absl::Milliseconds(150);
   while (absl::Now() < end) ASSERT_EQ(registry_.List()[0].state, ModelState::kReady);
   run_gate_.Open();
-  const absl::Time limit = absl::Now() + kLimit;
-  while (!registry_.Sleeps("tiny")) ASSERT_LT(absl::Now(), limit);
+  AwaitSleeps();
 }
 
 // The time without requests begins when the model serves: a load may take longer than that time.
@@ -273,9 +336,7 @@ TEST_F(IdleModelTest, AVersionThatCannotBeWokenLeavesItsRequestsToAnother) {
   EXPECT_TRUE(registry_.Sleeps("tiny", "2"));
   EXPECT_FALSE(registry_.Sleeps("tiny", "3"));
   WriteFile(directory_ / "two/config.json", "{");
-  std::promise<absl::StatusOr<std::shared_ptr<EncoderModel>>> woken;
-  registry_.Wake("tiny", [&](const absl::Status&) { woken.set_value(registry_.Find("tiny")); });
-  absl::StatusOr<std::shared_ptr<EncoderModel>> model = woken.get_future().get();
+  absl::StatusOr<std::shared_ptr<EncoderModel>> model = FindWoken();
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ((*model)->version, 1);
   EXPECT_FALSE(registry_.Sleeps("tiny"));

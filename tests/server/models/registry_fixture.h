@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_loader.h"
@@ -47,6 +51,10 @@ class ModelRegistryTest : public ::testing::Test {
     return [this](const ModelSource& source, ServerMetrics& metrics, const Executor& executor) {
       ++loads_;
       load_gate_.Pass();
+      if (source.version > highest_with_memory_) {
+        return absl::StatusOr<std::unique_ptr<ServableModel>>(
+            absl::ResourceExhaustedError("memory is short"));
+      }
       return CheckpointLoader(*backend_, options_)(source, metrics, executor);
     };
   }
@@ -86,6 +94,8 @@ class ModelRegistryTest : public ::testing::Test {
   Gate load_gate_;
   Gate run_gate_;
   std::atomic<int> loads_{0};
+  // Loads of higher versions find no memory.
+  std::atomic<int64_t> highest_with_memory_{std::numeric_limits<int64_t>::max()};
   const std::unique_ptr<Backend> backend_ = MakeGatedBackend(run_gate_);
   ModelOptions options_{.dtype = "f32",
                         .replicas = {1, 1},

@@ -83,7 +83,7 @@ void LogModel(const ModelStatus& status, ModelNews news) {
     return spdlog::error("model '{}' version {} was not loaded anew: {}", status.name,
                          status.version, std::string(status.error.message()));
   }
-  if (status.LacksMemory()) {
+  if (status.state == ModelState::kIdle && !status.error.ok()) {
     return spdlog::warn("model '{}' version {} was not loaded again, and stays idle: {}",
                         status.name, status.version, std::string(status.error.message()));
   }

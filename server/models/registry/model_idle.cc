@@ -20,16 +20,18 @@ constexpr absl::Duration kMaxRetryPause = absl::Minutes(1);
 
 }  // namespace
 
-void ModelRegistry::Entry::SetNextTry(absl::Duration first_retry) {
-  retry_pause = status.LacksMemory()
-                    ? first_retry
-                    : std::min(std::max(2 * retry_pause, first_retry), kMaxRetryPause);
-  status.next_try = SteadyNow() + retry_pause;
+void ModelRegistry::Entry::SetNotWoken(const absl::Status& why, absl::Duration first_retry) {
+  if (absl::IsResourceExhausted(why)) {
+    status.state = ModelState::kIdle;
+    retry_pause = first_retry;
+  } else {
+    status.state = ModelState::kIdleFailed;
+    retry_pause = std::min(std::max(2 * retry_pause, first_retry), kMaxRetryPause);
+  }
+  next_try = SteadyNow() + retry_pause;
 }
 
-bool ModelRegistry::Entry::Sleeps() const {
-  return status.state == ModelState::kIdle && status.next_try <= SteadyNow();
-}
+bool ModelRegistry::Entry::Sleeps() const { return status.IsIdle() && next_try <= SteadyNow(); }
 
 bool ModelRegistry::Sleeps(absl::string_view name, absl::string_view version) const {
   if (!any_sleeps_.load(std::memory_order_relaxed)) return false;
@@ -69,7 +71,7 @@ void ModelRegistry::RunWake(const std::string& name, bool only_failed) {
     absl::ReaderMutexLock lock(&mutex_);
     for (const auto& entry : entries_) {
       if (entry->status.name != name || !entry->Sleeps()) continue;
-      if (entry->status.Serves() && only_failed) continue;
+      if (only_failed && entry->status.state != ModelState::kIdleFailed) continue;
       sources.push_back(entry->source);
     }
   }
@@ -104,9 +106,8 @@ absl::Time ModelRegistry::NextIdle(absl::Time now) const {
 const ModelRegistry::Entry* ModelRegistry::NextRetry() const {
   const Entry* next = nullptr;
   for (const auto& entry : entries_) {
-    const ModelStatus& status = entry->status;
-    if (status.state != ModelState::kIdle || status.Serves()) continue;
-    if (next == nullptr || status.next_try < next->status.next_try) next = entry.get();
+    if (entry->status.state != ModelState::kIdleFailed) continue;
+    if (next == nullptr || entry->next_try < next->next_try) next = entry.get();
   }
   return next;
 }
@@ -139,9 +140,8 @@ void ModelRegistry::UnloadIdle() {
 }
 
 void ModelRegistry::CountSleeping() {
-  any_sleeps_ = std::any_of(entries_.begin(), entries_.end(), [](const auto& entry) {
-    return entry->status.state == ModelState::kIdle;
-  });
+  any_sleeps_ = std::any_of(entries_.begin(), entries_.end(),
+                            [](const auto& entry) { return entry->status.IsIdle(); });
 }
 
 }  // namespace attendant

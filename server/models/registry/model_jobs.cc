@@ -89,7 +89,7 @@ bool ModelRegistry::AwaitWork() {
   while (!draining_ && jobs_.empty()) {
     const absl::Time now = SteadyNow();
     absl::Time next = NextIdle(now);
-    if (const Entry* const retry = NextRetry()) next = std::min(next, retry->status.next_try);
+    if (const Entry* const retry = NextRetry()) next = std::min(next, retry->next_try);
     if (next <= now) break;
     work_.WaitUntil(mutex_, next);
   }
@@ -201,7 +201,8 @@ absl::Status ModelRegistry::BeginLoad(const ModelSource& source) {
       entry = &AddEntry(source, ModelState::kLoading);
     }
     entry->source = source;
-    if (!entry->status.OutlastsLoads() && entry->status.state != ModelState::kLoading) {
+    const ModelState state = entry->status.state;
+    if (state != ModelState::kReady && !entry->status.IsIdle() && state != ModelState::kLoading) {
       entry->status.state = ModelState::kLoading;
       changed = true;
     }
@@ -227,14 +228,7 @@ absl::Status ModelRegistry::EndLoad(const ModelSource& source,
       model->Touch();  // its load is no time without requests
       entry->SetModel(model);
     } else {
-      entry->status.error = failure;
-      if (entry->status.state == ModelState::kIdle) {
-        entry->SetNextTry(options_.first_retry);
-      } else if (!entry->status.OutlastsLoads()) {
-        GiveUp(*entry);
-        entry->status.state = ModelState::kFailed;
-      }
-      UncountLoaded(source.name);
+      FailLoad(*entry, failure);
     }
     CountSleeping();
     status = entry->status;
@@ -246,6 +240,18 @@ absl::Status ModelRegistry::EndLoad(const ModelSource& source,
   model->batcher->SetLostListener([this, key](const absl::Status& why) { Lose(key, why); });
   model->batcher->SetStallListener([this, key](int workers) { SetStalled(key, workers); });
   return absl::OkStatus();
+}
+
+// What has loaded before serves on, unless it is idle and broken.
+void ModelRegistry::FailLoad(Entry& entry, const absl::Status& why) {
+  entry.status.error = why;
+  if (entry.status.IsIdle()) {
+    entry.SetNotWoken(why, options_.first_retry);
+  } else if (entry.status.state != ModelState::kReady) {
+    GiveUp(entry);
+    entry.status.state = ModelState::kFailed;
+  }
+  UncountLoaded(entry.status.name);
 }
 
 void ModelRegistry::GiveUpOthers(const std::string& name, const std::vector<ModelSource>& kept) {

@@ -29,6 +29,8 @@ std::string Reason(const ModelStatus& status) {
       return " is draining: the server is stopping";
     case ModelState::kIdle:
       if (status.error.ok()) return " is idle: a request loads it";
+      [[fallthrough]];
+    case ModelState::kIdleFailed:
       return absl::StrCat(" is idle, and the last load failed: ", status.error.message());
     case ModelState::kLost:
       return absl::StrCat(" has lost what it computed on: ", status.error.message());
@@ -36,16 +38,6 @@ std::string Reason(const ModelStatus& status) {
       break;
   }
   return absl::StrCat(" failed to load: ", status.error.message());
-}
-
-absl::Status Unavailable(const ModelStatus& status) {
-  if (status.state == ModelState::kReady) return absl::OkStatus();
-  absl::Status error =
-      absl::UnavailableError(absl::StrCat("model '", status.name, "'", Reason(status)));
-  if (status.state == ModelState::kIdle) {
-    SetRetryAfter(error, std::max(absl::Seconds(1), status.next_try - SteadyNow()));
-  }
-  return error;
 }
 
 absl::Status NoEncoder(absl::string_view name) {
@@ -119,7 +111,7 @@ void ModelRegistry::Entry::SetModel(std::shared_ptr<ServableModel> loaded) {
   status.state = ModelState::kReady;
   status.error = absl::OkStatus();
   status.stalled_workers = 0;
-  status.next_try = absl::InfinitePast();
+  next_try = absl::InfinitePast();
   retry_pause = absl::ZeroDuration();
   at_start = false;
   status.facts.reset();
@@ -137,8 +129,16 @@ void ModelRegistry::Entry::SetModel(std::shared_ptr<ServableModel> loaded) {
 }
 
 int ModelRegistry::Entry::Rank() const {
-  if (status.Serves() && status.next_try <= SteadyNow()) return 2;
-  return status.state == ModelState::kIdle ? 1 : 0;
+  if (status.Serves() && next_try <= SteadyNow()) return 2;
+  return status.IsIdle() ? 1 : 0;
+}
+
+absl::Status ModelRegistry::Entry::Unavailable() const {
+  if (status.state == ModelState::kReady) return absl::OkStatus();
+  absl::Status error =
+      absl::UnavailableError(absl::StrCat("model '", status.name, "'", Reason(status)));
+  if (status.IsIdle()) SetRetryAfter(error, std::max(absl::Seconds(1), next_try - SteadyNow()));
+  return error;
 }
 
 ModelRegistry::Entry* ModelRegistry::FindEntry(absl::string_view name, int64_t version) const {
@@ -196,7 +196,7 @@ absl::StatusOr<std::shared_ptr<ServableModel>> ModelRegistry::FindReady(
     absl::string_view name, absl::string_view version) const {
   absl::ReaderMutexLock lock(&mutex_);
   ATTENDANT_ASSIGN_OR_RETURN(const Entry* entry, Choose(name, version));
-  ATTENDANT_RETURN_IF_ERROR(Unavailable(entry->status));
+  ATTENDANT_RETURN_IF_ERROR(entry->Unavailable());
   return entry->status.model;
 }
 
@@ -221,7 +221,7 @@ absl::StatusOr<ModelStatus> ModelRegistry::Describe(absl::string_view name,
                                                     absl::string_view version) const {
   absl::ReaderMutexLock lock(&mutex_);
   ATTENDANT_ASSIGN_OR_RETURN(const Entry* entry, Choose(name, version));
-  if (!entry->status.Serves()) return Unavailable(entry->status);
+  if (!entry->status.Serves()) return entry->Unavailable();
   if (entry->status.is_module) return NoEncoder(name);
   return entry->status;
 }
@@ -246,9 +246,9 @@ absl::Status ModelRegistry::Ready() const {
     if (status.Serves()) {
       any |= !entry->built_in;
     } else if (entry->at_start || status.state == ModelState::kDraining) {
-      return Unavailable(status);
-    } else if (status.HasFailed() || status.IsTriedAgain()) {
-      failure = Unavailable(status);
+      return entry->Unavailable();
+    } else if (!status.error.ok()) {  // it has failed, or is loaded anew after that
+      failure = entry->Unavailable();
       if (options_.readiness == Readiness::kEveryModel) return failure;
     }
   }
@@ -266,7 +266,7 @@ absl::Status ModelRegistry::Live() const {
     if (entry->built_in) continue;
     const ModelStatus& status = entry->status;
     if (!status.HasFailed() && status.state != ModelState::kUnloaded) return absl::OkStatus();
-    if (status.state == ModelState::kLost) loss = Unavailable(status);
+    if (status.state == ModelState::kLost) loss = entry->Unavailable();
   }
   return loss;
 }

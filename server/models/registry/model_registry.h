@@ -123,13 +123,17 @@ class ModelRegistry {
     ModelSource source;
     ModelStatus status;
     bool built_in = false;
-    bool at_start = false;       // the server is not ready before its first load has ended
-    absl::Duration retry_pause;  // behind the last load that failed; none since one went well
+    bool at_start = false;  // the server is not ready before its first load has ended
+    // Of an idle model whose last load failed: until when it is not tried again, a steady time.
+    absl::Time next_try = absl::InfinitePast();
+    absl::Duration retry_pause;  // from the failure to `next_try`
 
     void SetModel(std::shared_ptr<ServableModel> loaded);
-    void SetNextTry(absl::Duration first_retry);  // of an idle model that was not loaded again
+    // The state, and `next_try`, of an idle model whose load failed.
+    void SetNotWoken(const absl::Status& why, absl::Duration first_retry);
     bool Sleeps() const;
     int Rank() const;  // requests without a version go to the highest version of the highest rank
+    absl::Status Unavailable() const;  // OK when it is ready
   };
   struct Job {
     enum class Kind { kLoad, kUnload, kWake, kRetry };
@@ -186,6 +190,7 @@ class ModelRegistry {
   absl::Status EndLoad(const ModelSource& source,
                        absl::StatusOr<std::unique_ptr<ServableModel>> model)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void FailLoad(Entry& entry, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveUpOthers(const std::string& name, const std::vector<ModelSource>& kept)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Since when no loaded version of the model is used. Infinite when none is to be unloaded.

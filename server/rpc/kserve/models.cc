@@ -47,7 +47,8 @@ const char* IndexState(const ModelStatus& status) {
       return "LOADING";
     case ModelState::kReady:
     case ModelState::kIdle:
-      return status.Serves() ? "READY" : "UNAVAILABLE";
+      return "READY";
+    case ModelState::kIdleFailed:
     case ModelState::kUnloaded:
     case ModelState::kFailed:
     case ModelState::kLost:
@@ -61,8 +62,7 @@ const char* IndexState(const ModelStatus& status) {
 
 std::string IndexReason(const ModelStatus& status) {
   if (status.state == ModelState::kUnloaded) return "unloaded";
-  if (status.state == ModelState::kIdle && status.Serves())
-    return "idle: the next request loads it";
+  if (status.state == ModelState::kIdle) return "idle: the next request loads it";
   if (status.state != ModelState::kReady || status.error.ok()) {
     return std::string(status.error.message());
   }

@@ -38,6 +38,7 @@ v1::ModelState StateToProto(const ModelStatus& status) {
       return v1::MODEL_STATE_LOADING;
     case ModelState::kReady:
       return v1::MODEL_STATE_READY;
+    case ModelState::kIdleFailed:
     case ModelState::kFailed:
     case ModelState::kLost:
       return v1::MODEL_STATE_FAILED;
@@ -47,7 +48,7 @@ v1::ModelState StateToProto(const ModelStatus& status) {
     case ModelState::kUnloaded:
       return v1::MODEL_STATE_UNLOADED;
     case ModelState::kIdle:
-      return status.Serves() ? v1::MODEL_STATE_IDLE : v1::MODEL_STATE_FAILED;
+      return v1::MODEL_STATE_IDLE;
   }
   return v1::MODEL_STATE_UNSPECIFIED;
 }

@@ -30,7 +30,7 @@ TEST(ModelLogTest, ALoadThatFailedSaysWhatServes) {
   ModelStatus status = StatusOf(ModelState::kFailed);
   status.error = absl::UnknownError("why");
   EXPECT_EQ(Logged(status, ModelNews::kState), "[error] model 'm' failed to load: why\n");
-  for (const ModelState serves : {ModelState::kReady, ModelState::kIdle}) {
+  for (const ModelState serves : {ModelState::kReady, ModelState::kIdleFailed}) {
     status.state = serves;
     EXPECT_EQ(Logged(status, ModelNews::kState),
               "[error] model 'm' version 1 was not loaded anew: why\n");

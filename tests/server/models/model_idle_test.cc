@@ -26,6 +26,7 @@ class IdleModelTest : public ModelLifeTest {
       : ModelLifeTest(absl::Milliseconds(30), absl::Seconds(20), first_retry) {}
 
   void AwaitIdle(int64_t times = 1) { AwaitChange("tiny", ModelState::kIdle, times); }
+  void AwaitFailed(int64_t times) { AwaitChange("tiny", ModelState::kIdleFailed, times); }
   void AwaitSleeps() {
     const absl::Time limit = absl::Now() + kLimit;
     while (!registry_.Sleeps("tiny")) ASSERT_LT(absl::Now(), limit);
@@ -162,7 +163,7 @@ TEST_F(IdleModelTest, AnIdleModelThatCannotBeLoadedIsNotReady) {
   Break();
   Wake();
   const ModelStatus status = registry_.List()[0];
-  EXPECT_EQ(status.state, ModelState::kIdle);
+  EXPECT_EQ(status.state, ModelState::kIdleFailed);
   EXPECT_FALSE(status.Serves());
   EXPECT_TRUE(status.LastLoadFailed());
   EXPECT_TRUE(absl::IsUnavailable(registry_.Describe("tiny").status()));
@@ -178,7 +179,7 @@ TEST_F(RetriedModelTest, AnIdleModelThatCannotBeLoadedIsTriedAgainWithoutRequest
   AwaitIdle();
   Break();
   Wake();
-  AwaitIdle(4);  // the load that failed, and two more
+  AwaitFailed(3);
   EXPECT_FALSE(registry_.Ready().ok());
   load_gate_.Close();  // no load reads files that are being written
   load_gate_.AwaitWaiting(1);
@@ -196,7 +197,7 @@ TEST_F(RetriedModelTest, EachRetryWaitsForTwiceAsLong) {
   Break();
   const absl::Time start = SteadyNow();
   Wake();
-  AwaitIdle(10);  // eight retries, after 1, 2, 4, ... 128 ms
+  AwaitFailed(9);  // eight retries, after 1, 2, 4, ... 128 ms
   EXPECT_GE(SteadyNow() - start, absl::Milliseconds(255));
 }
 
@@ -210,7 +211,7 @@ TEST_F(RetriedModelTest, ARetryWakesNoOtherVersion) {
   const absl::Time limit = absl::Now() + kLimit;
   while (registry_.List()[0].state != ModelState::kIdle) ASSERT_LT(absl::Now(), limit);
   const int64_t loaded = Count(ModelState::kReady);
-  AwaitIdle(Count(ModelState::kIdle) + 3);
+  AwaitFailed(Count(ModelState::kIdleFailed) + 3);
   EXPECT_EQ(Count(ModelState::kReady), loaded);
 }
 
@@ -344,7 +345,7 @@ TEST_F(IdleModelTest, AVersionThatCannotBeWokenLeavesItsRequestsToAnother) {
   const absl::Status failed = registry_.Find("tiny", "2").status();
   EXPECT_THAT(std::string(failed.message()), HasSubstr("config.json"));
   model->reset();
-  AwaitIdle(4);  // both, the failed load, and version 1 again
+  AwaitIdle(3);  // both, and version 1 again
 }
 
 TEST_F(IdleModelTest, AVersionThatFailedKeepsNoOtherLoaded) {

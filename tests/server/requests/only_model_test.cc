@@ -47,8 +47,9 @@ TEST(ModelNeedTest, OneLabelOrVectorsOfTokensRank) {
 TEST(MayBeMeantTest, AModelThatIsBeingUnloadedIsNot) {
   ModelStatus status;
   status.facts = EncoderFacts{.labels = 1};
-  for (const ModelState state : {ModelState::kLoading, ModelState::kReady, ModelState::kIdle,
-                                 ModelState::kFailed, ModelState::kLost, ModelState::kDraining}) {
+  for (const ModelState state :
+       {ModelState::kLoading, ModelState::kReady, ModelState::kIdle, ModelState::kIdleFailed,
+        ModelState::kFailed, ModelState::kLost, ModelState::kDraining}) {
     status.state = state;
     EXPECT_TRUE(MayBeMeant(status, Ranks)) << static_cast<int>(state);
     EXPECT_FALSE(MayBeMeant(status, Embeds)) << static_cast<int>(state);

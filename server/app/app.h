@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "server/app/model_sources.h"
 #include "server/flags.h"
 #include "server/metrics/server_metrics.h"
@@ -16,14 +17,17 @@ namespace attendant {
 // modules. Thread-safe after Start.
 class App {
  public:
+  static constexpr absl::Duration kGoawayAfter = absl::Seconds(2);
+
   // Listens on both ports, then starts to load the models of `sources` that the flags select.
   // Errors name the flag and the address.
   static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
                                                     const ModelSources& sources);
-  // Starts a server that loads models with `loader`.
+  // Starts a server that loads models with `loader`. A drain that lasts for `goaway_after` sends
+  // GOAWAY.
   static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
-                                                    const ModelSources& sources,
-                                                    ModelLoader loader);
+                                                    const ModelSources& sources, ModelLoader loader,
+                                                    absl::Duration goaway_after = kGoawayAfter);
   // Closes the ports, and stops without grace unless Run has returned. gRPC may end calls that
   // arrive at that moment with CANCELLED; the end of a process does not.
   virtual ~App() = default;

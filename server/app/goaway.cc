@@ -17,7 +17,6 @@ Goaway::~Goaway() {
 
 // grpc::Server::Shutdown would wait for the calls. It may follow.
 void Goaway::Send(grpc::Server& server) {
-  if (shutdown_ != nullptr) return;
   grpc_init();  // the server, which holds gRPC too, ends before the queue
   shutdown_ = grpc_completion_queue_create_for_next(nullptr);
   grpc_server_shutdown_and_notify(server.c_server(), shutdown_, this);

@@ -16,8 +16,8 @@ class Goaway {
   Goaway(const Goaway&) = delete;
   Goaway& operator=(const Goaway&) = delete;
 
-  // At once, and once only. REQUIRES: the server gets no more connections. gRPC 1.51 ends calls
-  // that arrive before their client has the GOAWAY with CANCELLED.
+  // At once. REQUIRES: it is the first call, and the server gets no more connections. gRPC 1.51
+  // ends calls that arrive before their client has the GOAWAY with CANCELLED.
   void Send(grpc::Server& server);
 
  private:

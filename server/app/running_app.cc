@@ -28,6 +28,7 @@
 #include "server/models/attention_model.h"
 #include "server/models/model_loader.h"
 #include "server/net/descriptor_limit.h"
+#include "server/threads/delayed_call.h"
 #include "server/threads/steady_time.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
@@ -116,10 +117,12 @@ int64_t HttpRequests(const HttpLimits& limits) {
 
 RunningApp::RunningApp(const ServerFlags& flags, const ModelSources& sources,
                        AccessFiles access_files, std::unique_ptr<const Backend> backend,
-                       ModelLoader loader, const AttentionLimits& attention_limits)
+                       ModelLoader loader, const AttentionLimits& attention_limits,
+                       absl::Duration goaway_after)
     : model_control_(flags.model_control),
       drain_delay_(absl::Seconds(flags.drain_delay_s)),
       drain_timeout_(absl::Seconds(flags.drain_timeout_s)),
+      goaway_after_(goaway_after),
       backend_(std::move(backend)),
       repository_(MakeRepository(flags)),
       metrics_(kVersion),
@@ -157,23 +160,25 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
   ATTENDANT_ASSIGN_OR_RETURN(ModelSetup setup,
                              MakeModelSetup(flags, ModelsToPlace(flags, sources)));
   ModelLoader loader = CheckpointLoader(*setup.backend, setup.options);
-  return RunningApp::Start(flags, sources, std::move(setup), std::move(loader));
+  return RunningApp::Start(flags, sources, std::move(setup), std::move(loader), kGoawayAfter);
 }
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
-                                                const ModelSources& sources, ModelLoader loader) {
+                                                const ModelSources& sources, ModelLoader loader,
+                                                absl::Duration goaway_after) {
   ModelSetup setup{.backend = nullptr,
                    .options = MakeModelOptions(flags, ModelsToPlace(flags, sources))};
-  return RunningApp::Start(flags, sources, std::move(setup), std::move(loader));
+  return RunningApp::Start(flags, sources, std::move(setup), std::move(loader), goaway_after);
 }
 
 absl::StatusOr<std::unique_ptr<App>> RunningApp::Start(const ServerFlags& flags,
                                                        const ModelSources& sources,
-                                                       ModelSetup setup, ModelLoader loader) {
+                                                       ModelSetup setup, ModelLoader loader,
+                                                       absl::Duration goaway_after) {
   ATTENDANT_ASSIGN_OR_RETURN(AccessFiles access_files, OpenAccessFiles(flags.access));
   std::unique_ptr<RunningApp> app(new RunningApp(flags, sources, std::move(access_files),
                                                  std::move(setup.backend), std::move(loader),
-                                                 setup.options.attention));
+                                                 setup.options.attention, goaway_after));
   app->registry_.SetListener([raw = app.get()](const ModelStatus& status, ModelNews news) {
     LogModel(status, news);
     raw->UpdateHealth();
@@ -343,7 +348,6 @@ void RunningApp::RequestStop() {
 // CANCELLED, which clients do not retry; without it, a client with one connection would stay here
 // until the last request of all clients is answered.
 void RunningApp::Drain() {
-  constexpr absl::Duration kGoawayAfter = absl::Seconds(2);
   constexpr absl::Duration kFlushTime = absl::Seconds(1);
   constexpr absl::Duration kSpanFlushTime = absl::Seconds(2);
   health_service_.Drain();
@@ -357,7 +361,7 @@ void RunningApp::Drain() {
   const absl::Time deadline = SteadyNow() + drain_timeout_;
   spdlog::info("draining for at most {} s", absl::ToInt64Seconds(drain_timeout_));
   {
-    const PeriodicThread goaway("goaway", kGoawayAfter, [this] { SendClientsElsewhere(); });
+    const DelayedCall goaway("goaway", goaway_after_, [this] { SendClientsElsewhere(); });
     registry_.Drain(deadline);
     Close(std::max(deadline, SteadyNow() + kFlushTime));
   }
@@ -371,17 +375,17 @@ void RunningApp::Drain() {
 void RunningApp::SendClientsElsewhere() {
   grpc_.acceptor->StopAccepting();
   grpc_.goaway->Send(*grpc_.server);
-  CloseStreams();
+  CloseOpenCalls();
 }
 
-void RunningApp::CloseStreams() {
+void RunningApp::CloseOpenCalls() {
   health_service_.CloseWatches();
   for (OpenMethod* method : services_.open_methods()) method->CloseAll();
 }
 
 void RunningApp::Close(absl::Time deadline) {
   // All before one is waited for: a slow reader of one must not keep the others open.
-  CloseStreams();
+  CloseOpenCalls();
   http_->Close(deadline);
   for (OpenMethod* method : services_.open_methods()) method->AwaitClosed(deadline);
 }

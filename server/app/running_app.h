@@ -44,7 +44,8 @@ class RunningApp final : public App {
  public:
   static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
                                                     const ModelSources& sources, ModelSetup setup,
-                                                    ModelLoader loader);
+                                                    ModelLoader loader,
+                                                    absl::Duration goaway_after);
   ~RunningApp() override;
 
   absl::Status Run() override;
@@ -78,7 +79,7 @@ class RunningApp final : public App {
 
   RunningApp(const ServerFlags& flags, const ModelSources& sources, AccessFiles access_files,
              std::unique_ptr<const Backend> backend, ModelLoader loader,
-             const AttentionLimits& attention_limits);
+             const AttentionLimits& attention_limits, absl::Duration goaway_after);
 
   absl::Status Listen(const ServerFlags& flags);
   std::vector<HttpPage> Pages(const ServerFlags& flags, const HttpDoors& doors);
@@ -88,16 +89,19 @@ class RunningApp final : public App {
   void UpdateHealth();
   absl::Status LoadFailure() const;  // not OK when every model failed, and none can come later
   void Drain();
-  // Ends streams, and sends GOAWAY on the connections of gRPC. A second call does nothing.
+  // Sends GOAWAY on the connections of gRPC, and closes the open calls.
   void SendClientsElsewhere();
-  void CloseStreams();  // and watches, once what they have read is answered
-  // Closes streams and watches; waits until the answers are written, at most until `deadline`,
-  // a steady time.
+  // Ends gRPC's calls that wait for their clients, and from now on those that come: watches,
+  // streams once what they have read is answered, and unary calls whose message is incomplete.
+  void CloseOpenCalls();
+  // Closes the open calls; waits until the answers are written, at most until `deadline`, a steady
+  // time.
   void Close(absl::Time deadline);
 
   const ModelControl model_control_;
   const absl::Duration drain_delay_;
   const absl::Duration drain_timeout_;
+  const absl::Duration goaway_after_;
   const std::unique_ptr<const Backend> backend_;  // null with a loader that has its own
   const std::optional<ModelRepository> repository_;
   // The registry's loading thread touches these: they outlive the registry.

@@ -255,7 +255,6 @@ ConnectionAcceptor::~ConnectionAcceptor() = default;
 int ConnectionAcceptor::port() const { return impl_->port; }
 
 void ConnectionAcceptor::StopAccepting() {
-  if (impl_->stopped_listening.HasBeenNotified()) return;
   impl_->Wake();
   impl_->stopped_listening.WaitForNotification();
 }

@@ -51,7 +51,7 @@ class ConnectionAcceptor {
   ConnectionAcceptor& operator=(const ConnectionAcceptor&) = delete;
 
   // Closes the listening socket, and frees `serve`. The observer goes on hearing how many of the
-  // connections are open. A second call does nothing. Called by one thread.
+  // connections are open. REQUIRES: it is the first call.
   void StopAccepting();
 
   int port() const;

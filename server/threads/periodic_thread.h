@@ -4,10 +4,8 @@
 #include <functional>
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/threads/steady_time.h"
+#include "server/threads/interruptible_sleep.h"
 
 namespace attendant {
 
@@ -22,15 +20,7 @@ class PeriodicThread {
   PeriodicThread& operator=(const PeriodicThread&) = delete;
 
  private:
-  // Waits for the interval. Returns whether the destructor has begun.
-  bool Pause();
-  void Loop();
-
-  const absl::Duration interval_;
-  const std::function<void()> task_;
-  absl::Mutex mutex_;
-  SteadyCondVar stop_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  InterruptibleSleep pause_;
   std::thread thread_;
 };
 

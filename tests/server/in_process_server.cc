@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "kernels/core/check.h"
 #include "server/models/model_loader.h"
+#include "tests/server/http/http_client.h"
 #include "tests/server/tiny_model.h"
 
 namespace attendant {
@@ -56,7 +57,7 @@ InProcessServer::InProcessServer(const Options& options) : backend_(MakeGatedBac
     sources.fixed.push_back({name, directory_ / name});
   }
   absl::StatusOr<std::unique_ptr<App>> app =
-      App::Start(flags, sources, GatedLoader(*backend_, load_gate_, flags));
+      App::Start(flags, sources, GatedLoader(*backend_, load_gate_, flags), options.goaway_after);
   ATTENDANT_CHECK(app.ok());
   app_ = *std::move(app);
   run_ = std::thread([this] { run_status_ = app_->Run(); });
@@ -149,6 +150,14 @@ void InProcessServer::CallUntilCounted(const std::string& series,
   while (Metric(series) < 1) {
     ASSERT_LT(absl::Now(), limit) << series << " stays at " << Metric(series);
     call();
+  }
+}
+
+void InProcessServer::AwaitOpenCalls(size_t calls) const {
+  const absl::Time limit = absl::Now() + absl::Seconds(30);
+  const std::string line = absl::StrCat("\"open_calls\": ", calls, ",");
+  while (!absl::StrContains(HttpGet(http_port(), "/connections").body, line)) {
+    ASSERT_LT(absl::Now(), limit);
   }
 }
 

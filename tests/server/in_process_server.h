@@ -4,6 +4,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "attendant/v1/encoder.grpc.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/app/app.h"
@@ -31,6 +33,7 @@ class InProcessServer {
     std::vector<std::string> broken_models = {};  // served beside "tiny"; no such folders
     std::vector<ModelSource> models = {};         // served beside "tiny", ready when that one is
     bool load_gate_open = true;
+    absl::Duration goaway_after = App::kGoawayAfter;  // from the start of the drain
   };
   InProcessServer() : InProcessServer(Options{}) {}
   explicit InProcessServer(const Options& options);
@@ -74,6 +77,8 @@ class InProcessServer {
   // Calls until a metric is at least 1. Of calls that shall end at the server's deadline: one that
   // comes late to the server is cancelled by its client before.
   void CallUntilCounted(const std::string& series, const std::function<void()>& call) const;
+  // Until a connection of the gRPC port has so many calls that the server has begun.
+  void AwaitOpenCalls(size_t calls) const;
 
  private:
   std::shared_ptr<grpc::Channel> NewChannel(grpc::ChannelArguments arguments) const;

@@ -13,13 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
 #include "kernels/core/base/regular_file.h"
-#include "tests/server/http/http_client.h"
 #include "tests/server/in_process_server.h"
 #include "tests/support/checkpoint.h"
 
@@ -96,15 +93,6 @@ std::vector<std::string> StreamsOf(const std::vector<std::string>& services) {
   return methods;
 }
 
-// Until a connection has that many calls which the server has begun.
-void AwaitOpenCalls(const InProcessServer& server, size_t calls) {
-  const absl::Time limit = absl::Now() + absl::Seconds(30);
-  const std::string line = absl::StrCat("\"open_calls\": ", calls, ",");
-  while (!absl::StrContains(HttpGet(server.http_port(), "/connections").body, line)) {
-    ASSERT_LT(absl::Now(), limit);
-  }
-}
-
 TEST(GrpcServicesTest, ReflectionListsEachOne) {
   const InProcessServer server;
   EXPECT_THAT(
@@ -165,7 +153,7 @@ TEST(GrpcServicesTest, ADrainEndsTheStreamsOfEachOne) {
     const auto channel = server.NewChannel();  // which has no other call
     std::deque<QuietStream> streams;
     for (const std::string& method : methods) streams.emplace_back(channel, method);
-    AwaitOpenCalls(server, methods.size());  // those that come after the drain are not logged
+    server.AwaitOpenCalls(methods.size());  // those that come after the drain are not logged
     server.RequestStop();
     EXPECT_TRUE(server.AwaitStopped().ok());
     for (size_t i = 0; i < methods.size(); ++i) {

@@ -279,7 +279,7 @@ class Connection final : public HttpConnection {
       tcp_stream().cancel();
       return asio::post(stream_.get_executor(), [self = Self()] { self->WriteAnswer(); });
     }
-    const bool keep_alive = parser_->keep_alive() && !host_.stopping();
+    const bool keep_alive = parser_->keep_alive() && !host_.ends_connections();
     Write(*std::exchange(answer_, std::nullopt), keep_alive, host_.max_write());
   }
 

@@ -64,7 +64,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     // The request is handed over, and its exchange has ended. Ended comes from any thread.
     virtual void Started() = 0;
     virtual void Ended() = 0;
-    virtual bool stopping() const = 0;  // connections take no further requests
+    virtual bool ends_connections() const = 0;  // each with the answer that is written
     virtual void Closed(const HttpConnection& connection) = 0;
   };
 

@@ -64,6 +64,13 @@ HttpResponse ProbeAnswer(const absl::Status& status, absl::string_view yes) {
 }  // namespace
 
 struct HttpEndpoint::Impl final : HttpConnection::Host {
+  // It only goes forward.
+  enum class Phase {
+    kServing,
+    kEndingConnections,  // each answer ends its connection
+    kClosing             // likewise, and routes take no requests
+  };
+
   Impl(ListeningSocket listening, const ServerMetrics& metrics, HttpProbes answers,
        std::vector<HttpPage> more_pages, HttpDoors served);
   ~Impl() override;
@@ -78,7 +85,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   void Leave() override;
   void Started() override;
   void Ended() override;
-  bool stopping() const override;
+  bool ends_connections() const override;
   void Closed(const HttpConnection& connection) override { connections.erase(&connection); }
 
   void Await(Listener& listener);
@@ -110,8 +117,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   std::vector<RoundText> bodies;  // of `pages`
 
   mutable absl::Mutex mutex;
-  bool ending_connections ABSL_GUARDED_BY(mutex) = false;
-  bool closing ABSL_GUARDED_BY(mutex) = false;
+  Phase phase ABSL_GUARDED_BY(mutex) = Phase::kServing;
   int64_t entered ABSL_GUARDED_BY(mutex) = 0;  // requests of routes until their answers are written
   SteadyCondVar none_entered;
   int64_t in_work ABSL_GUARDED_BY(mutex) = 0;  // exchanges
@@ -196,7 +202,7 @@ const std::string& HttpEndpoint::Impl::Once(RoundText& page) {
 
 absl::Status HttpEndpoint::Impl::Enter(MethodGroup group) {
   absl::MutexLock lock(&mutex);
-  if (closing) return absl::UnavailableError("the server stops");
+  if (phase == Phase::kClosing) return absl::UnavailableError("the server stops");
   if (entered >= doors.limits.max_connections && group != MethodGroup::kOpen) {
     doors.requests->metrics.CountRefused(Refusal::kHttpRequests);
     absl::Status full = absl::ResourceExhaustedError(
@@ -224,9 +230,9 @@ void HttpEndpoint::Impl::Ended() {
   --in_work;
 }
 
-bool HttpEndpoint::Impl::stopping() const {
+bool HttpEndpoint::Impl::ends_connections() const {
   absl::MutexLock lock(&mutex);
-  return ending_connections || closing;
+  return phase != Phase::kServing;
 }
 
 void HttpEndpoint::Impl::Await(Listener& listener) {
@@ -335,12 +341,12 @@ bool HttpEndpoint::loopback() const { return impl_->only_loopback; }
 
 void HttpEndpoint::EndConnections() {
   absl::MutexLock lock(&impl_->mutex);
-  impl_->ending_connections = true;
+  impl_->phase = std::max(impl_->phase, Impl::Phase::kEndingConnections);
 }
 
 void HttpEndpoint::Close(absl::Time deadline) {
   absl::MutexLock lock(&impl_->mutex);
-  impl_->closing = true;
+  impl_->phase = Impl::Phase::kClosing;
   while (impl_->entered > 0 && SteadyNow() < deadline) {
     impl_->none_entered.WaitUntil(impl_->mutex, deadline);
   }

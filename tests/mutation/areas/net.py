@@ -61,11 +61,11 @@ MUTANTS = {
         ("if (std::exchange(entered_, false)) host_.Leave();", ""),
         ("if (entered_) return Phase::kInWork;", ""),
         ("if (call_) return Phase::kSending;", ""),
-        ("parser_->keep_alive() && !host_.stopping()", "parser_->keep_alive()"),
+        ("parser_->keep_alive() && !host_.ends_connections()", "parser_->keep_alive()"),
     ],
     "server/http/port/http_endpoint.cc": [
         ("impl_->entered > 0 && «SteadyNow() < deadline»", "false"),
-        ("return «ending_connections || closing»;", "closing"),
+        ("return «phase != Phase::kServing»;", "phase == Phase::kClosing"),
         ("entered >= doors.limits.max_connections", "entered > doors.limits.max_connections"),
         ("if («gone != connections.end()») gone->second->PeerClosed();", "false"),
         ("fresh.size > 0 && !many_bodies", "fresh.size > 0"),

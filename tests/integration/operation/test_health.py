@@ -10,7 +10,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from harness import attendant, exposition, settings
 from harness.attendant import DEADLINE, ids, pb, request
-from harness.server import wait_until
+from harness.server import START_SECONDS, wait_until
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -64,7 +64,7 @@ def test_port_answers_while_models_load(start_server, health):
     names = [f"m{index}" for index in range(MANY)]
     server = start_server(dict.fromkeys(names, settings.model_dir()))
     stub, last = health(server), names[-1]
-    watch = stub.Watch(ask(last), timeout=DEADLINE)
+    watch = stub.Watch(ask(last), timeout=START_SECONDS)
     assert next(watch).status == NOT_SERVING
     assert stub.Check(ask(), timeout=DEADLINE).status == NOT_SERVING
     code, reason = server.get("/readyz")

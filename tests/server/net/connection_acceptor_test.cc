@@ -156,6 +156,8 @@ TEST_F(ConnectionAcceptorTest, SeesTheEndOfConnectionsAlsoOnceItHasStopped) {
   EXPECT_FALSE(ConnectTo(late.get(), acceptor_->port()));
   CloseOneOnTheServer();
   EXPECT_TRUE(counter_.AwaitOpen(1));
+  CloseOneOnTheServer();
+  EXPECT_TRUE(counter_.AwaitOpen(0));
 }
 
 TEST_F(ConnectionAcceptorTest, ClosesWhatIsAboveTheLimit) {

@@ -24,7 +24,7 @@ inline constexpr absl::string_view kAttentionName = "attention";
 // cores. At least 1.
 int64_t QueueUnits(int64_t operations);
 
-// What clients may ask for about a module, while it is unloaded too.
+// The description of a module for clients, kept while it is unloaded.
 struct ModuleInfo {
   ModuleConfig config;
   DType dtype = DType::kF32;

@@ -61,7 +61,7 @@ absl::StatusOr<FamilyConfig> ReadDecoder(const JsonNode& json, const BertFields&
 // UNIMPLEMENTED where `use_sliding_window` or `layer_types` says that a layer attends to a window.
 absl::Status CheckWholeAttention(const JsonNode& json);
 
-// The same of `layer_types` alone.
+// UNIMPLEMENTED where `layer_types` names a layer without full attention.
 absl::Status CheckLayerTypesAreFull(const JsonNode& json);
 
 // The tensor names of a Llama checkpoint.

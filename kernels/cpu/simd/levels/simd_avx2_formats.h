@@ -32,7 +32,7 @@ ATTENDANT_INLINE F32 LoadBf16(const uint16_t* p, int64_t count) {
 }
 
 ATTENDANT_INLINE F32 LoadS32(const int32_t* p, Mask mask) {
-  return _mm256_cvtepi32_ps(_mm256_maskload_epi32(p, mask));
+  return _mm256_cvtepi32_ps(_mm256_castps_si256(Load(reinterpret_cast<const float*>(p), mask)));
 }
 ATTENDANT_INLINE int64_t CountLanes(Mask mask) {
   return __builtin_popcount(static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(mask))));
@@ -47,6 +47,7 @@ ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
 }
 ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
+  if (IsFull(mask)) return StoreBf16(p, v);
   uint16_t lanes[kLanes];
   StoreBf16(lanes, v);
   for (int64_t i = 0; i < CountLanes(mask); ++i) p[i] = lanes[i];
@@ -57,11 +58,10 @@ ATTENDANT_INLINE void StoreU8(uint8_t* p, F32 v, Mask mask) {
   const __m128i words =
       _mm_packs_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1));
   const __m128i packed = _mm_packus_epi16(words, words);
-  const int64_t count = CountLanes(mask);
-  if (count == kLanes) return _mm_storel_epi64(reinterpret_cast<__m128i*>(p), packed);
+  if (IsFull(mask)) return _mm_storel_epi64(reinterpret_cast<__m128i*>(p), packed);
   uint8_t bytes[kLanes];
   _mm_storel_epi64(reinterpret_cast<__m128i*>(bytes), packed);
-  for (int64_t i = 0; i < count; ++i) p[i] = bytes[i];
+  for (int64_t i = 0; i < CountLanes(mask); ++i) p[i] = bytes[i];
 }
 
 }  // namespace avx2

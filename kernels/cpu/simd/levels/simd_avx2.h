@@ -20,6 +20,11 @@ inline constexpr int64_t kLanes = 8;
 inline constexpr int kTileRows = 4;
 inline constexpr int kTileVectors = 3;
 
+// The value is another from here on, as far as the compiler knows: it neither makes it again nor
+// keeps what it made of it before. With 16 registers the loop over a tile's sums needs that.
+ATTENDANT_INLINE void Renew(F32& v) { asm("" : "+x"(v)); }
+ATTENDANT_INLINE void Renew(int64_t& v) { asm("" : "+r"(v)); }
+
 // Masks come from memory: made of the lanes' numbers they would keep one more register.
 inline constexpr int32_t kLaneWindow[2 * kLanes] = {-1, -1, -1, -1, -1, -1, -1, -1};
 // `count` is in [0, kLanes].

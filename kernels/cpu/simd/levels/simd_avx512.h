@@ -20,6 +20,11 @@ inline constexpr int64_t kLanes = 16;
 inline constexpr int kTileRows = 6;
 inline constexpr int kTileVectors = 4;
 
+// As on AVX2, where it matters; 32 registers are enough.
+template <typename T>
+ATTENDANT_INLINE void Renew(T&) {}
+
+// `count` is in [0, kLanes].
 ATTENDANT_INLINE Mask FirstLanes(int64_t count) { return static_cast<Mask>((1u << count) - 1); }
 ATTENDANT_INLINE F32 Load(const float* p) { return _mm512_loadu_ps(p); }
 ATTENDANT_INLINE F32 Load(const float* p, Mask mask) { return _mm512_maskz_loadu_ps(mask, p); }

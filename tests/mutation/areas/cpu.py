@@ -202,6 +202,14 @@ MUTANTS = {
     "kernels/cpu/simd/attention/attention_weights.inc": [
         ("sum == 0 ? 1.0f : sum", "sum"),
     ],
+    "kernels/cpu/simd/levels/simd_avx2.h": [
+        ("kLaneWindow + kLanes - «count»", "count + 1"),
+        ("if («IsFull(mask)») return Store(p, v);", "true"),
+    ],
+    "kernels/cpu/simd/levels/simd_avx2_formats.h": [
+        ("if («IsFull(mask)») return StoreBf16(p, v);", "true"),
+        ("if («IsFull(mask)») return _mm_storel_epi64", "true"),
+    ],
     "kernels/cpu/simd/matmul_tiles.inc": [
         ("«static_cast<const char*>(args.x) + part.begin * 4»;", "static_cast<const char*>(args.x)"),
         ("«weight + column * args.groups + part.begin * kPanel»;", "weight + column * args.groups"),

@@ -17,9 +17,9 @@ namespace {
 
 constexpr SessionLimits kLimits{.max_batch_tokens = 700, .max_batch_sequences = 8};
 const std::vector<int64_t> kLens = {1, 17, 130, 64, 300};
-// An emulated GPU takes its time.
-constexpr SessionLimits kEmulatedLimits{.max_batch_tokens = 96, .max_batch_sequences = 4};
-const std::vector<int64_t> kEmulatedLens = {1, 17, 70};
+// The reference and an emulated GPU take their time.
+constexpr SessionLimits kSlowLimits{.max_batch_tokens = 96, .max_batch_sequences = 4};
+const std::vector<int64_t> kSlowLens = {1, 17, 70};
 const auto kUnimplemented = absl::StatusCode::kUnimplemented;
 
 EncoderWeights WeightsOf(const EncoderConfig& config) {
@@ -96,11 +96,10 @@ TEST_P(SwitchesTest, AreComputedOrRefused) {
   // A token whose scores for two experts are close goes to the other one.
   const double choice_error = config().expert_layers.any() ? 3 : 1;
   for (const NamedBackend& named : backends) {
-    // Computes each sequence by itself; its 33 runs would take minutes.
-    if (named.name == "reference") continue;
     const bool emulated = named.name == "cuda/emulated";
-    const auto& lens = emulated ? kEmulatedLens : kLens;
-    const SessionLimits& limits = emulated ? kEmulatedLimits : kLimits;
+    const bool slow = emulated || named.name == "reference";
+    const auto& lens = slow ? kSlowLens : kLens;
+    const SessionLimits& limits = slow ? kSlowLimits : kLimits;
     const auto sequences = SequencesOf(config(), lens, 11);
     const auto expected = RunBatch(**reference->NewSession(limits, 1), sequences);
     for (const auto& [dtype, tolerance] :
@@ -147,7 +146,7 @@ std::vector<float> LookInside(const PreparedEncoder& encoder, const TestSequence
   PackedBatch batch;
   batch.Append(sequence.token_ids, sequence.positions, sequence.segment_ids, sequence.keys);
   Outputs outputs;
-  const auto session = *encoder.NewSession(kEmulatedLimits, 2);
+  const auto session = *encoder.NewSession(kSlowLimits, 2);
   EXPECT_TRUE(session->Run(batch, {{&outer, 1}, {&wanted, 1}}, outputs).ok());
   const int64_t last = config.layers * len * config.hidden;
   EXPECT_TRUE(
@@ -187,7 +186,7 @@ TEST(UnattendedTokensTest, ChangeNothingForTheOthers) {
   for (const NamedBackend& named : AvailableBackends()) {
     SCOPED_TRACE(named.name);
     const auto encoder = *named.backend->Prepare(config, WeightsOf(config), DType::kF32);
-    const auto session = *encoder->NewSession(kEmulatedLimits, 1);
+    const auto session = *encoder->NewSession(kSlowLimits, 1);
     std::vector<float> states = RunBatch(*session, sequences)[0].last_hidden_state;
     states.resize(static_cast<size_t>(20 * config.hidden));
     EXPECT_EQ(states, RunBatch(*session, keys)[0].last_hidden_state);

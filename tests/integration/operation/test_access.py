@@ -221,15 +221,20 @@ def test_every_request_of_a_stream_has_a_line(stub, folder):
     assert {line["id"]: line["tokens"] for line in found if line["code"] == "OK"} == {"m0": 1, "m1": 2}
 
 
-def test_the_page_of_connections(guarded, stub):
-    embed(stub, bearer(INFER_KEY))
+def test_the_page_of_connections(guarded, stub, folder):
+    embed(stub, (*bearer(INFER_KEY), ("x-request-id", "r-page")))
     code_of(lambda: embed(stub))
-    code, text = guarded.get("/connections")
-    assert code == 200
-    page = json.loads(text)
-    assert page["active_connections"] >= 1
-    mine = [entry for entry in page["connections"] if entry["requests"] >= 1 and entry["refused"] >= 1]
-    assert mine and mine[0]["bytes_in"] > 0 and mine[0]["bytes_out"] > 384 * 4 and mine[0]["peer"].startswith("ipv4:")
+    peer = wait_until("the line", 30, lambda: lines(folder, request_id="r-page"))[0]["peer"]
+    assert peer.startswith("ipv4:")
+
+    def mine():
+        code, text = guarded.get("/connections")
+        assert code == 200
+        page = json.loads(text)
+        assert page["active_connections"] >= 1
+        return [entry for entry in page["connections"] if entry["peer"] == peer and entry["refused"] >= 1]
+    entry = wait_until("the refused call", 30, mine)[0]
+    assert entry["requests"] >= 1 and entry["bytes_in"] > 0 and entry["bytes_out"] > 384 * 4
 
 
 def test_the_page_of_connections_can_be_off(start_server, tmp_path):

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/half.h"
 #include "kernels/core/check.h"
+#include "kernels/cpu/matmul/paired_panels.h"
 #include "kernels/cpu/simd/activation_kernel.h"
 #include "kernels/cpu/simd/by_dtype.h"
 
@@ -123,11 +124,16 @@ void TileMatmul::Pack(TensorView<const float, 2> weight, void* storage) const {
 void TileMatmul::Pack(TensorView<const int8_t, 2> weight, void* storage) const {
   ATTENDANT_CHECK(weight.dim(0) == options().n && weight.dim(1) == options().k);
   ATTENDANT_CHECK(options().dtype == DType::kInt8);
+  if (kernels_.paired) return PackPairedPanels(weight, kernels_.panel_columns, storage);
   PackPanels<int8_t>(
       kernels_, weight, [](int8_t value) { return value; }, storage);
 }
 
 int64_t TileMatmul::packed_bytes() const {
+  if (kernels_.paired) {
+    const int64_t panels = CeilDivide(options().n, kernels_.panel_columns);
+    return panels * PairedPanelBytes(options().k, kernels_.panel_columns);
+  }
   const int64_t groups = PanelDepth(kernels_, options().k) / kernels_.group_values;
   return RoundUp(options().n, kernels_.panel_columns) * groups * 4;
 }

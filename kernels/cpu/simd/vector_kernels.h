@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/simd/attention/attention_args.h"
+#include "kernels/cpu/simd/paired_panel.h"
 
 namespace attendant::cpu {
 
@@ -64,6 +65,7 @@ struct MatmulTerms {
 // y [rows, columns] = x [rows, k] weight [k, columns] [+ bias], for a weight packed in panels of
 // MatmulKernels::panel_columns columns, one after the other; the last one is filled up with zeros:
 //   panel [groups, panel_columns] groups, one group being as many values along k as 4 bytes hold
+// or for MatmulKernels::paired in PairedPanels.
 // Kernels with step_groups above 1 read whatever lies in x up to the next multiple of 16 rows, and
 // MatmulKernels::multiply writes as many of y; the others write `rows`.
 struct MatmulArgs {
@@ -87,6 +89,7 @@ struct MatmulKernels {
   // Panels are filled up with zeros to a multiple of so many groups. 1: k must be a multiple of
   // group_values.
   int64_t step_groups = 1;
+  bool paired = false;          // weights are PairedPanels (paired_panel.h)
   Multiply multiply = nullptr;  // y f32; of 8-bit operands s32, without terms
 
   // The kernels below use terms.bias, with 8-bit operands all terms, and write real numbers.

@@ -4,6 +4,7 @@
 #include "kernels/cpu/simd/levels/simd_avx512_formats.h"
 
 // For matmuls of 8-bit numbers besides: dot products of four, summed in s32.
+#define ATTENDANT_HAS_BYTE_DOT 1
 
 namespace attendant::cpu {
 namespace avx512 {

@@ -50,7 +50,9 @@ TEST(RowBlocksTest, CoverAllRowsAndKeepTheGranularity) {
         EXPECT_GE(*least, 1);
         EXPECT_LE(*most, max_rows);
         const bool cut = threads > 1 && max_rows == 128 && tokens >= 2 * 96 * threads;
-        if (!cut) EXPECT_LT(*most - *least, 2 * kRowGranularity);
+        if (!cut) {
+          EXPECT_LT(*most - *least, 2 * kRowGranularity);
+        }
       }
     }
   }

@@ -25,15 +25,16 @@ namespace {
 constexpr int64_t kMaxRows = 40;  // several tiles of every height
 constexpr uint32_t kUntouched = 0x5a5a5a5a;
 
-// x [kMaxRows, k], with room for RoundUpRows of them, a weight [n, k] and a bias [n], as bytes of
+// x [rows, k], with room for RoundUpRows of them, a weight [n, k] and a bias [n], as bytes of
 // the format and as the numbers that they stand for. Values from small sets: what must be exact is.
 struct Problem {
-  Problem(DType dtype, int64_t inputs, int64_t outputs) : k(inputs), n(outputs) {
+  Problem(DType dtype, int64_t inputs, int64_t outputs, int64_t x_rows = kMaxRows)
+      : rows(x_rows), k(inputs), n(outputs) {
     std::mt19937 random(static_cast<uint32_t>(k * 1000 + n));
     const auto draw = [&](int low, int high) {
       return static_cast<float>(std::uniform_int_distribution(low, high)(random));
     };
-    for (int64_t i = 0; i < kMaxRows * k; ++i) {
+    for (int64_t i = 0; i < rows * k; ++i) {
       x.push_back(dtype == DType::kInt8 ? draw(0, 255) : draw(-1000, 1000) / 512);
       if (dtype == DType::kF32) Append(x.back());
       if (dtype == DType::kInt8) Append(static_cast<uint8_t>(x.back()));
@@ -41,9 +42,10 @@ struct Problem {
       Append(ToBf16(x.back()));
       x.back() = FromBf16(ToBf16(x.back()));
     }
-    x_bytes.resize(x_bytes.size() / kMaxRows * static_cast<size_t>(RoundUpRows(kMaxRows)) +
-                       static_cast<size_t>(kSpareBytes),
-                   std::byte{0xff});  // NaN, or -1
+    const size_t row_bytes = x_bytes.size() / static_cast<size_t>(rows);
+    x_bytes.resize(
+        row_bytes * static_cast<size_t>(RoundUpRows(rows)) + static_cast<size_t>(kSpareBytes),
+        std::byte{0xff});  // NaN, or -1
     for (int64_t i = 0; i < n * k; ++i) {
       weight.push_back(dtype == DType::kInt8 ? draw(-127, 127) : draw(-1000, 1000) / 512);
       s8_weight.push_back(static_cast<int8_t>(weight.back()));
@@ -58,7 +60,15 @@ struct Problem {
   }
   TensorView<const float, 2> weight_view() const { return {weight.data(), {n, k}}; }
 
-  int64_t k, n;
+  // Of 8 bits: one in `share` keeps its size, the others shrink.
+  void KeepLargeWeights(int share) {
+    for (size_t i = 0; i < weight.size(); ++i) {
+      if (static_cast<int>(i * 7919 % 1000) >= 1000 / share) weight[i] = std::trunc(weight[i] / 3);
+      s8_weight[i] = static_cast<int8_t>(weight[i]);
+    }
+  }
+
+  int64_t rows, k, n;
   std::vector<float> x, weight, bias;
   std::vector<int8_t> s8_weight;
   std::vector<std::byte> x_bytes;
@@ -110,17 +120,17 @@ class TileMatmulTest : public testing::TestWithParam<std::tuple<const VectorKern
   }
 
   void CheckEveryCountOfRows(const Problem& problem) const {
-    const int64_t k = problem.k, n = problem.n;
+    const int64_t max_rows = problem.rows, k = problem.k, n = problem.n;
     SCOPED_TRACE(testing::Message() << "k " << k << ", n " << n);
     const bool has_bias = dtype() != DType::kInt8;
     const TileMatmul matmul(
-        kernels(), {.dtype = dtype(), .k = k, .n = n, .max_rows = kMaxRows, .bias = has_bias});
+        kernels(), {.dtype = dtype(), .k = k, .n = n, .max_rows = max_rows, .bias = has_bias});
     const auto packed = Pack(matmul, problem);
     const auto runner = matmul.NewExecutor(nullptr);
     const MatmulTerms bias{.bias = has_bias ? problem.bias.data() : nullptr};
-    std::vector<uint32_t> all(static_cast<size_t>(RowsOfY(kMaxRows) * n));
-    ASSERT_TRUE(runner->Run(kMaxRows, problem.x_bytes.data(), packed.data(), bias, all.data()));
-    for (int64_t i = 0; i < kMaxRows * n; ++i) {
+    std::vector<uint32_t> all(static_cast<size_t>(RowsOfY(max_rows) * n));
+    ASSERT_TRUE(runner->Run(max_rows, problem.x_bytes.data(), packed.data(), bias, all.data()));
+    for (int64_t i = 0; i < max_rows * n; ++i) {
       const auto [expected, tolerance] = Expected(problem, i / n, i % n, has_bias);
       const uint32_t bits = all[static_cast<size_t>(i)];
       const double actual = dtype() == DType::kInt8
@@ -128,7 +138,7 @@ class TileMatmulTest : public testing::TestWithParam<std::tuple<const VectorKern
                                 : static_cast<double>(std::bit_cast<float>(bits));
       ASSERT_NEAR(actual, expected, tolerance) << "row " << i / n << ", column " << i % n;
     }
-    for (int64_t rows = 1; rows < kMaxRows; ++rows) {
+    for (int64_t rows = 1; rows < max_rows; ++rows) {
       std::vector<uint32_t> some(static_cast<size_t>(RowsOfY(rows) * n + 1), kUntouched);
       ASSERT_TRUE(runner->Run(rows, problem.x_bytes.data(), packed.data(), bias, some.data()));
       ASSERT_EQ(std::memcmp(some.data(), all.data(), static_cast<size_t>(rows * n) * 4), 0)
@@ -148,6 +158,25 @@ TEST_P(TileMatmulTest, RowsThatDoNotFillTheirLastGroup) {
   for (const int64_t k : {1, 2, 3, 39, 261}) {
     if (!TileMatmul::Covers(kernels(), {.dtype = dtype(), .k = k, .n = 17})) continue;
     CheckEveryCountOfRows(k, 17);
+  }
+}
+
+// Tiles of 8 bits widen so many rows in blocks.
+TEST_P(TileMatmulTest, EveryCountOfManyRows) {
+  CheckEveryCountOfRows(Problem(dtype(), 36, 17, 300));
+}
+
+// Below VNNI these weights stand beside others than in their order: with few large ones all, with
+// more of them not in every panel, and some of them behind all others.
+TEST_P(TileMatmulTest, FewLargeWeights) {
+  if (dtype() != DType::kInt8) GTEST_SKIP() << "of 8 bits";
+  for (const int share : {1000, 20, 8}) {
+    for (const int64_t k : {15, 100, 384, 1540, 3076}) {
+      SCOPED_TRACE(testing::Message() << "one in " << share << " is large");
+      Problem problem(dtype(), k, 129);
+      problem.KeepLargeWeights(share);
+      CheckEveryCountOfRows(problem);
+    }
   }
 }
 

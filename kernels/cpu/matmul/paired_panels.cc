@@ -168,7 +168,7 @@ class PanelWriter {
         order_[block + i] = from;
         if (i < pairs.paired() || i % 2 == 0) {
           PutValue(block + from, block + i);
-        } else if (block + from < columns_.k()) {
+        } else {  // one of the weights: what lies beyond k is zero and fits beside any
           if (moved == layout_.max_extra_groups * 2) return false;
           sources_[moved * 2] = static_cast<int32_t>(block + from);
           PutValue(block + from, layout_.groups * 4 + moved * 2);

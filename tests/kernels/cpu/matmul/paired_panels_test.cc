@@ -84,6 +84,7 @@ class Packed {
       const bool extra = position >= head.groups * 4;
       const int64_t source =
           extra ? sources[position - head.groups * 4] : position / 16 * 16 + order[position];
+      if (extra) ASSERT_LT(source, weight_.k);
       for (int64_t j = 0; j < columns_; ++j) {
         const auto value_at = [&](int64_t at) {
           return static_cast<int>(weights[(at / 4 * columns_ + j) * 4 + at % 4]);
@@ -180,6 +181,14 @@ TEST(PairedPanelsTest, KeepsTheOrderWhereTooManyFindNone) {
   EXPECT_FALSE(packed.panel(0).pairs_fit);
   EXPECT_EQ(packed.panel(0).extra_groups, 0);
   EXPECT_TRUE(packed.panel(1).pairs_fit) << "the other panel's weights are small";
+}
+
+// The last block's last value is the one too many.
+TEST(PairedPanelsTest, LeavesNothingOfPairsThatItGivesUp) {
+  const Weight weight(kColumns, 30, [](int64_t, int64_t i) { return i >= 16 && i < 27 ? 127 : 0; });
+  const Packed packed(weight);
+  EXPECT_FALSE(packed.panel(0).pairs_fit);
+  packed.Check(0);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "kernels/core/base/half.h"
+#include "kernels/core/check.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 #include "tests/kernels/cpu/simd/available_kernels.h"
 
@@ -100,6 +101,12 @@ class TileMatmulTest : public testing::TestWithParam<std::tuple<const VectorKern
     return packed;
   }
 
+  // Of y's bits.
+  double ValueOf(uint32_t bits) const {
+    if (dtype() == DType::kInt8) return std::bit_cast<int32_t>(bits);
+    return std::bit_cast<float>(bits);
+  }
+
   // x w [+ bias] as its format rounds the weight, and how far a sum in f32 may be from it.
   std::pair<double, double> Expected(const Problem& problem, int64_t row, int64_t column,
                                      bool bias) const {
@@ -132,11 +139,8 @@ class TileMatmulTest : public testing::TestWithParam<std::tuple<const VectorKern
     ASSERT_TRUE(runner->Run(max_rows, problem.x_bytes.data(), packed.data(), bias, all.data()));
     for (int64_t i = 0; i < max_rows * n; ++i) {
       const auto [expected, tolerance] = Expected(problem, i / n, i % n, has_bias);
-      const uint32_t bits = all[static_cast<size_t>(i)];
-      const double actual = dtype() == DType::kInt8
-                                ? static_cast<double>(std::bit_cast<int32_t>(bits))
-                                : static_cast<double>(std::bit_cast<float>(bits));
-      ASSERT_NEAR(actual, expected, tolerance) << "row " << i / n << ", column " << i % n;
+      ASSERT_NEAR(ValueOf(all[static_cast<size_t>(i)]), expected, tolerance)
+          << "row " << i / n << ", column " << i % n;
     }
     for (int64_t rows = 1; rows < max_rows; ++rows) {
       std::vector<uint32_t> some(static_cast<size_t>(RowsOfY(rows) * n + 1), kUntouched);
@@ -199,15 +203,30 @@ TEST_P(TileMatmulTest, EveryCountOfRowsOfADeepK) {
   for (const int64_t n : {17, 129}) CheckEveryCountOfRows(3076 * values_of_4_bytes, n);
 }
 
+// A page behind which no memory is.
+class LastPage {
+ public:
+  LastPage() {
+    pages_ = mmap(nullptr, 2 * kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                  /*fd=*/-1, 0);
+    ATTENDANT_CHECK(pages_ != MAP_FAILED && mprotect(end(), kSize, PROT_NONE) == 0);
+  }
+  ~LastPage() { munmap(pages_, 2 * kSize); }
+  LastPage(const LastPage&) = delete;
+  LastPage& operator=(const LastPage&) = delete;
+
+  std::byte* end() const { return static_cast<std::byte*>(pages_) + kSize; }
+
+ private:
+  const size_t kSize = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* pages_;
+};
+
 // A bias may end where its memory does.
 TEST_P(TileMatmulTest, ReadsNothingBehindTheBias) {
   if (dtype() == DType::kInt8) GTEST_SKIP() << "8-bit matmuls have none";
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  void* const pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                           /*fd=*/-1, 0);
-  ASSERT_NE(pages, MAP_FAILED);
-  auto* const end = reinterpret_cast<float*>(static_cast<std::byte*>(pages) + page);
-  ASSERT_EQ(mprotect(end, page, PROT_NONE), 0);
+  const LastPage page;
+  auto* const end = reinterpret_cast<float*>(page.end());
   for (const int64_t n : {1, 15, 17, 40, 100}) {
     const TileMatmul matmul(
         kernels(), {.dtype = dtype(), .k = 64, .n = n, .max_rows = kMaxRows, .bias = true});
@@ -220,7 +239,32 @@ TEST_P(TileMatmulTest, ReadsNothingBehindTheBias) {
     const auto [expected, tolerance] = Expected(problem, 6, n - 1, true);
     EXPECT_NEAR(y[static_cast<size_t>(7 * n - 1)], expected, tolerance);
   }
-  munmap(pages, 2 * page);
+}
+
+// x has room for whole blocks of rows and, of 8 bits, for what fills up the last group.
+TEST_P(TileMatmulTest, ReadsNothingBehindX) {
+  const LastPage page;
+  for (const int64_t k : {4, 18, 36, 60}) {
+    constexpr int64_t kRows = kRowGranularity, kOutputs = 40;
+    if (!TileMatmul::Covers(kernels(), {.dtype = dtype(), .k = k, .n = kOutputs})) continue;
+    const bool bias = dtype() != DType::kInt8;
+    const TileMatmul matmul(
+        kernels(), {.dtype = dtype(), .k = k, .n = kOutputs, .max_rows = kRows, .bias = bias});
+    Problem problem(dtype(), k, kOutputs, kRows);
+    if (dtype() == DType::kInt8) {
+      problem.KeepLargeWeights(1000);
+    } else {
+      problem.x_bytes.resize(problem.x_bytes.size() - kSpareBytes);
+    }
+    std::byte* const x = page.end() - problem.x_bytes.size();
+    std::copy(problem.x_bytes.begin(), problem.x_bytes.end(), x);
+    const auto packed = Pack(matmul, problem);
+    std::vector<uint32_t> y(static_cast<size_t>(kRows * kOutputs));
+    const MatmulTerms terms{.bias = bias ? problem.bias.data() : nullptr};
+    ASSERT_TRUE(matmul.NewExecutor(nullptr)->Run(kRows, x, packed.data(), terms, y.data()));
+    const auto [expected, tolerance] = Expected(problem, kRows - 1, kOutputs - 1, bias);
+    EXPECT_NEAR(ValueOf(y.back()), expected, tolerance) << "k " << k;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Isa, TileMatmulTest,

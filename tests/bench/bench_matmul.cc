@@ -20,9 +20,12 @@ std::unique_ptr<cpu::Matmul> Create(const BenchMatmulWeights::Options& given) {
   return *std::move(matmul);
 }
 
-cpu::PackedLinear ConstantWeights(const cpu::Matmul& matmul, Arena& arena) {
+// Of both signs, as trained ones are: 8-bit weights of one sign find no neighbours in PairedPanels.
+cpu::PackedLinear AlternatingWeights(const cpu::Matmul& matmul, Arena& arena) {
   const int64_t k = matmul.options().k, n = matmul.options().n;
-  const std::vector<float> weight(static_cast<size_t>(k * n), 0.01f), bias(static_cast<size_t>(n));
+  std::vector<float> weight;
+  for (int64_t i = 0; i < k * n; ++i) weight.push_back(i % k % 2 == 0 ? 0.01f : -0.01f);
+  const std::vector<float> bias(static_cast<size_t>(n));
   const LinearWeights linear{{weight.data(), {n, k}}, {bias.data(), {n}}};
   return cpu::PackLinear(matmul, {&linear}, arena);
 }
@@ -36,7 +39,7 @@ size_t Elements(int64_t rows, int64_t columns) {
 BenchMatmulWeights::BenchMatmulWeights(const Options& options)
     : matmul_(Create(options)),
       arena_(matmul_->packed_bytes() + Arena::kAlignment),
-      linear_(ConstantWeights(*matmul_, arena_)) {}
+      linear_(AlternatingWeights(*matmul_, arena_)) {}
 
 BenchMatmul::BenchMatmul(const BenchMatmulWeights& weights)
     : weights_(weights),

@@ -92,7 +92,7 @@ class Matmul {
   virtual int64_t gate_columns() const = 0;
 
   // Packs a weight [n, k] as PyTorch stores it: f32 values, rounded where the format is bf16, or,
-  // for int8, s8 values. The result lies in `storage`, packed_bytes() bytes.
+  // for int8, s8 values. The result lies in `storage`, packed_bytes() bytes aligned to 8.
   virtual void Pack(TensorView<const float, 2> weight, void* storage) const = 0;
   virtual void Pack(TensorView<const int8_t, 2> weight, void* storage) const = 0;
   virtual int64_t packed_bytes() const = 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kBlock = PairedPanel::kBlockGroups * 4;  // values
 
-// Bit j of value i's: the two may be neighbours.
+// Bit j of partners[i]: values i and j of a block may be neighbours.
 using Partners = std::array<uint32_t, kBlock>;
 
 // A block's values in pairs of partners, as many as a short search finds.
@@ -85,25 +85,25 @@ class PanelColumns {
   int64_t width() const { return width_; }
   int8_t At(int64_t value, int64_t column) const { return weight_.row(begin_ + column)[value]; }
 
-  // Of the block that begins at value `begin`.
+  // The partners in the block that begins at value `begin`.
   Partners PartnersIn(int64_t begin) const {
     const auto values = static_cast<size_t>(std::min(kBlock, k() - begin));
     std::array<Bytes, kBlock> unfit = {};  // beside each value
     for (int64_t column = 0; column < width_; ++column) {
       Bytes weights = {};
       std::memcpy(&weights, weight_.row(begin_ + column) + begin, values);
-      // Those of the same sign add up. Each less half of what a pair may come to: two that come
-      // to more than 0 do not fit.
-      constexpr int8_t kHalf = PairedPanel::kMaxHalfSum;
-      const Bytes positive = weights > 0 ? weights - kHalf : Bytes{} - kHalf;
-      const Bytes negative = weights < 0 ? -kHalf - weights : Bytes{} - kHalf;
+      // Two weights of one sign fit if they come to kMaxPairSum at most. Half of it is subtracted
+      // from each, so that the sum stays in 8 bits: above 0 they do not fit.
+      constexpr int8_t kHalf = PairedPanel::kMaxPairSum / 2;
+      const Bytes positive = (weights > 0 ? weights : Bytes{}) - kHalf;
+      const Bytes negative = -kHalf - (weights < 0 ? weights : Bytes{});
       const Bytes positive_room = -positive, negative_room = -negative;
       for (size_t i = 0; i < values; ++i)
         unfit[i] |= (positive > positive_room[i]) | (negative > negative_room[i]);
     }
     Partners partners = {};
     for (size_t i = 0; i < kBlock; ++i) {
-      // Lanes are 0 or -1; no branch on what cannot be foreseen.
+      // Lanes are 0 or -1. No branches: they would be unpredictable.
       for (size_t j = 0; j < kBlock; ++j)
         partners[i] |= static_cast<uint32_t>(unfit[i][j] + 1) << j;
       partners[i] &= ~(1u << i);
@@ -126,12 +126,12 @@ struct Layout {
         max_extra_groups(
             std::min(groups * columns * columns / kExtraShare + 1, PairedPanel::kMaxExtraGroups)),
         sources_offset(PairedPanel::kHeadBytes + RoundUp(groups * 4, kAlignment)),
-        weights_offset(RoundUp(sources_offset + max_extra_groups * 16, kAlignment)),
+        weights_offset(RoundUp(sources_offset + max_extra_groups * 8, kAlignment)),
         bytes(RoundUp(weights_offset + (groups + max_extra_groups) * columns * 4, kAlignment)) {}
 
   static constexpr int64_t kAlignment = 64;
-  // The more columns, the fewer neighbours: with 24 columns there is room for twice as many values
-  // as move in MiniLM's worst panel, with 64 for as many.
+  // The more columns, the fewer neighbours: with 24 columns there is room for 8 values where 5 move
+  // in MiniLM's worst panel, with 64 for 50 where 50 move.
   static constexpr int64_t kExtraShare = 1 << 14;
 
   int64_t columns, groups, max_extra_groups;
@@ -146,8 +146,7 @@ class PanelWriter {
         layout_(layout),
         panel_(*new (storage) PairedPanel{.bytes = layout.bytes,
                                           .sources_offset = layout.sources_offset,
-                                          .weights_offset = layout.weights_offset,
-                                          .groups = layout.groups}),
+                                          .weights_offset = layout.weights_offset}),
         order_(reinterpret_cast<uint8_t*>(storage + PairedPanel::kHeadBytes)),
         sources_(reinterpret_cast<int32_t*>(storage + layout.sources_offset)),
         weights_(reinterpret_cast<int8_t*>(storage + layout.weights_offset)) {}
@@ -170,7 +169,7 @@ class PanelWriter {
           PutValue(block + from, block + i);
         } else {  // one of the weights: what lies beyond k is zero and fits beside any
           if (moved == layout_.max_extra_groups * 2) return false;
-          sources_[moved * 2] = static_cast<int32_t>(block + from);
+          sources_[moved] = static_cast<int32_t>(block + from);
           PutValue(block + from, layout_.groups * 4 + moved * 2);
           ++moved;
         }
@@ -182,13 +181,10 @@ class PanelWriter {
 
   void WriteInOrder() {
     std::fill_n(weights_, (layout_.groups + layout_.max_extra_groups) * layout_.columns * 4, 0);
-    for (int64_t i = 0; i < layout_.groups * 4; ++i) {
-      order_[i] = static_cast<uint8_t>(i % kBlock);
-      PutValue(i, i);
-    }
+    for (int64_t i = 0; i < columns_.k(); ++i) PutValue(i, i);
   }
 
-  // Nothing of those beyond k, which are zero.
+  // Values beyond k stay zero.
   void PutValue(int64_t value, int64_t position) {
     if (value >= columns_.k()) return;
     int8_t* to = weights_ + position / 4 * layout_.columns * 4 + position % 4;

@@ -72,7 +72,7 @@ struct MatmulArgs {
   const void* x = nullptr;  // [rows, k]
   int64_t x_bytes = 0;      // of a row
   const void* weight = nullptr;
-  int64_t groups = 0;  // k in groups, as the panels have it
+  int64_t groups = 0;  // k in groups, as the panels have it; PairedPanels hold whole blocks of them
   MatmulTerms terms;
   void* y = nullptr;    // [rows, columns], where they are gated [rows, columns / 2]
   int64_t y_bytes = 0;  // from one row to the next

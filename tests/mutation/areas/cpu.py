@@ -175,7 +175,7 @@ MUTANTS = {
         ("«count < fewest») {", "count > fewest"),
         ("unfit[i] |= «(positive > positive_room[i])» |", "(positive < positive)"),
         ("(positive > positive_room[i]) | «(negative > negative_room[i])»;", "(negative < negative)"),
-        ("Bytes positive = «weights > 0 ? weights - kHalf : Bytes{} - kHalf»;", "weights - kHalf"),
+        ("Bytes positive = «(weights > 0 ? weights : Bytes{})» - kHalf;", "weights"),
         ("if (i < pairs.paired() || «i % 2 == 0») {", "false"),
         ("if («moved == layout_.max_extra_groups * 2») return false;", "false"),
         ("PutValue(block + from, «layout_.groups * 4 + moved * 2»);", "layout_.groups * 4 + moved"),
@@ -184,7 +184,7 @@ MUTANTS = {
         ("if (!panel_.pairs_fit) WriteInOrder();", ""),
     ],
     "kernels/cpu/simd/paired_matmul.inc": [
-        ("if («panel.pairs_fit») {", "true"),
+        ("if («!panel.pairs_fit») {", "false"),
         ("if («last») ArrangeExtra", "part.begin == 0"),
         ("blocks + («last ? panel.extra_groups : 0»);", "0"),
         ("«AtMost(part.end, args.groups)» - part.begin;", "part.end"),

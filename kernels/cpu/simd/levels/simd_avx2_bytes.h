@@ -22,7 +22,8 @@ ATTENDANT_INLINE F32 DotBytes(F32 c, F32 a, F32 b) {
                _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8));
   return _mm256_castsi256_ps(DotWords(even, _mm256_srli_epi16(x, 8), _mm256_srai_epi16(w, 8)));
 }
-// The same, exact where the products of no two neighbours come to more than 16 bits hold.
+// As DotBytes, in fewer instructions. REQUIRES: the products of no two neighbours, at 2 i and
+// 2 i + 1, come to more than 16 bits hold.
 ATTENDANT_INLINE F32 DotPairedBytes(F32 c, F32 a, F32 b) {
   const __m256i pairs = _mm256_maddubs_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b));
   return _mm256_castsi256_ps(DotWords(_mm256_castps_si256(c), pairs, _mm256_set1_epi16(1)));

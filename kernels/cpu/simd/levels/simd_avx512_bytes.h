@@ -21,7 +21,8 @@ ATTENDANT_INLINE F32 DotBytes(F32 c, F32 a, F32 b) {
                _mm512_srai_epi16(_mm512_slli_epi16(w, 8), 8));
   return _mm512_castsi512_ps(DotWords(even, _mm512_srli_epi16(x, 8), _mm512_srai_epi16(w, 8)));
 }
-// The same where no two products of neighbours come to more than 16 bits.
+// As DotBytes, in fewer instructions. REQUIRES: the products of no two neighbours, at 2 i and
+// 2 i + 1, come to more than 16 bits hold.
 ATTENDANT_INLINE F32 DotPairedBytes(F32 c, F32 a, F32 b) {
   const __m512i pairs = _mm512_maddubs_epi16(_mm512_castps_si512(a), _mm512_castps_si512(b));
   return _mm512_castsi512_ps(DotWords(_mm512_castps_si512(c), pairs, _mm512_set1_epi16(1)));

@@ -69,11 +69,11 @@ class Packed {
     const PairedPanel& head = panel(index);
     ASSERT_EQ(head.bytes, bytes_);
     ASSERT_EQ(head.bytes % 64, 0);
-    ASSERT_EQ(head.groups, RoundUp(CeilDivide(weight_.k, 4), PairedPanel::kBlockGroups));
+    const int64_t groups = RoundUp(CeilDivide(weight_.k, 4), PairedPanel::kBlockGroups);
     ASSERT_LE(head.extra_groups, PairedPanel::kMaxExtraGroups);
-    const int64_t all_groups = head.groups + head.extra_groups;
-    ASSERT_GE(head.sources_offset, PairedPanel::kHeadBytes + RoundUp(head.groups * 4, 64));
-    ASSERT_GE(head.weights_offset, head.sources_offset + head.extra_groups * 16);
+    const int64_t all_groups = groups + head.extra_groups;
+    ASSERT_GE(head.sources_offset, PairedPanel::kHeadBytes + RoundUp(groups * 4, 64));
+    ASSERT_GE(head.weights_offset, head.sources_offset + head.extra_groups * 8);
     ASSERT_LE(head.weights_offset + all_groups * columns_ * 4, bytes_);
     const auto* const begin = reinterpret_cast<const std::byte*>(&head);
     const auto* const order = reinterpret_cast<const uint8_t*>(begin + PairedPanel::kHeadBytes);
@@ -81,10 +81,16 @@ class Packed {
     const auto* const weights = reinterpret_cast<const int8_t*>(begin + head.weights_offset);
     std::vector<int> found(static_cast<size_t>(weight_.k * columns_));
     for (int64_t position = 0; position < all_groups * 4; ++position) {
-      const bool extra = position >= head.groups * 4;
-      const int64_t source =
-          extra ? sources[position - head.groups * 4] : position / 16 * 16 + order[position];
-      if (extra) ASSERT_LT(source, weight_.k);
+      const int64_t behind = position - groups * 4;
+      int64_t source = position;
+      if (behind >= 0) {
+        source = sources[behind / 2] + behind % 2;
+      } else if (head.pairs_fit) {
+        source = position / 16 * 16 + order[position];
+      }
+      if (behind >= 0) {
+        ASSERT_LE(source, weight_.k) << "at " << position;
+      }
       for (int64_t j = 0; j < columns_; ++j) {
         const auto value_at = [&](int64_t at) {
           return static_cast<int>(weights[(at / 4 * columns_ + j) * 4 + at % 4]);

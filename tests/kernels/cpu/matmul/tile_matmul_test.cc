@@ -165,7 +165,7 @@ TEST_P(TileMatmulTest, RowsThatDoNotFillTheirLastGroup) {
   }
 }
 
-// Tiles of 8 bits widen so many rows in blocks.
+// More of them than the engine's blocks of rows have.
 TEST_P(TileMatmulTest, EveryCountOfManyRows) {
   CheckEveryCountOfRows(Problem(dtype(), 36, 17, 300));
 }

@@ -21,15 +21,18 @@ SANITIZER_REPORT = re.compile(r"(ERROR|WARNING|SUMMARY): \w+Sanitizer|: runtime 
 
 
 def wait_until(what, seconds, condition):
-    """The first true value of condition(); fails when there is none within the time, which a sanitizer stretches."""
+    """The first true value of condition(); fails when there is none within the time, which a sanitizer stretches. The last
+    look begins after the time: this process may have stood still meanwhile."""
     seconds *= settings.PATIENCE
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while True:
+        last = time.monotonic() >= end
         value = condition()
         if value:
             return value
+        if last:
+            raise AssertionError(f"waited {seconds} s for {what}")
         time.sleep(0.02)
-    raise AssertionError(f"waited {seconds} s for {what}")
 
 
 def few_descriptors():
@@ -103,7 +106,10 @@ class Server:
         return json.loads(answer)
 
     def wait_ready(self):
+        """Until /readyz says so, and what the server tells of its last model a moment later: its line in the log, its
+        series, gRPC's health, and after these attendant_ready."""
         wait_until("/readyz", START_SECONDS, lambda: self.get("/readyz")[0] == 200)
+        wait_until("attendant_ready", 30, lambda: "\nattendant_ready 1\n" in self.get("/metrics")[1])
         return self
 
     def terminate(self):

@@ -8,25 +8,26 @@ import grpc
 import pytest
 
 from harness import attendant, exposition, settings
-from harness.attendant import DEADLINE, ids, pb, request
+from harness.attendant import ids, pb, request
 from harness.server import wait_until
 
 REQUESTS = 48
 SEQUENCES = 8
 LEN = 96
 TOKENS = REQUESTS * SEQUENCES * LEN
+LOAD_SECONDS = 300 * settings.PATIENCE  # of a load that takes five where no other program computes
 
 
 @pytest.fixture
 def loaded(start_server):
     """A server with many requests admitted, and these calls."""
     server = start_server({"minilm": settings.model_dir()}, f"--max_queued_tokens={2 * TOKENS}",
-                          f"--drain_timeout_s={60 * settings.PATIENCE}").wait_ready()
+                          f"--drain_timeout_s={LOAD_SECONDS}").wait_ready()
     row = ids([101] + [2000 + i for i in range(LEN - 2)] + [102])
     message = request("minilm", [row] * SEQUENCES, pooled=pb.PooledOutput())
     with attendant.Client(server.grpc) as client:
         expected = client.encode(message).pooled.data
-        calls = [client.stub.Encode.future(message, timeout=DEADLINE) for _ in range(REQUESTS)]
+        calls = [client.stub.Encode.future(message, timeout=LOAD_SECONDS) for _ in range(REQUESTS)]
         wait_until("all requests to be admitted", 60, lambda: admitted(server) == 1 + REQUESTS)
         yield server, client, calls, expected
 
@@ -45,6 +46,14 @@ def turned(server):
         return True
 
 
+def refuses(client):
+    """Whether the model has begun to drain, a moment after /readyz has turned. The same when the drain has ended."""
+    try:
+        return client.models()["minilm"].state == pb.MODEL_STATE_DRAINING
+    except grpc.RpcError as error:
+        return error.code() == grpc.StatusCode.UNAVAILABLE
+
+
 def test_no_admitted_request_is_lost(loaded):
     server, _, calls, expected = loaded
     assert not all(call.done() for call in calls), "the load was over before SIGTERM: this test shows nothing"
@@ -58,10 +67,11 @@ def test_what_comes_after_sigterm_is_refused(loaded):
     server, client, calls, _ = loaded
     server.terminate()
     wait_until("/readyz to turn", 60, lambda: turned(server))
+    wait_until("the drain", 60, lambda: refuses(client))
     late = request("minilm", [ids([101, 102])], pooled=pb.PooledOutput())
     code, details = client.error(late)
     assert code == grpc.StatusCode.UNAVAILABLE, details
-    assert all(call.code() == grpc.StatusCode.OK for call in calls)
+    assert {call.code() for call in calls} == {grpc.StatusCode.OK}
     assert server.wait() == 0
 
 

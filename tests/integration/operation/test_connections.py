@@ -71,10 +71,13 @@ def test_limits(start_server):
 def test_an_idle_connection_is_closed_after_its_time(start_server):
     server = start_server({"tiny": settings.TINY_MODEL}, "--max_connection_idle_s=2").wait_ready()
     with grpc.insecure_channel(server.grpc, NEW_CONNECTION) as channel:
+        watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=DEADLINE)
+        next(watch)
+        wait_until("the connection", 30, lambda: metric(server, "attendant_connections") == 1)
         start = time.monotonic()
-        health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=DEADLINE)
-        assert metric(server, "attendant_connections_total", result="accepted") == 1
+        watch.cancel()
         wait_until("the end of the idle connection", 60, lambda: metric(server, "attendant_connections") == 0)
+        assert metric(server, "attendant_connections_total", result="accepted") == 1
         assert time.monotonic() - start >= 1.9
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encrypted connections: the server shows its certificate and, when told to, asks for the client's."""
 
+import contextlib
 import json
 import shutil
 import socket
@@ -226,8 +227,8 @@ def test_an_https_client_that_closes_cancels_its_request(start_server, certifica
         tls.sendall(head % behind + b"x" * behind)
     assert scraped('attendant_queue_requests{model="tiny"} 1')
     tls.setblocking(False)
-    with pytest.raises(ssl.SSLWantReadError):
-        tls.unwrap()  # says goodbye, without waiting for the server's
+    with contextlib.suppress(ssl.SSLError):
+        tls.unwrap()  # says goodbye, and reads what the server has said meanwhile: nothing, its answer or its goodbye
     if ends:
         tls.close()
     wait_until("its end", 30, lambda: scraped(

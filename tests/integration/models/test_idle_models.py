@@ -40,11 +40,14 @@ def command(server, *arguments):
 
 
 def test_idle_models_are_described_as_they_were(client):
+    def loaded(name):
+        client.embed("a", model=name)
+        return next((model for model in client.models() if model.name == name and model.state == "ready"), None)
+
     idle = {model.name: model for model in client.models()}
     for name in FOLDERS:
-        client.embed("a", model=name)
-        ready = next(model for model in client.models() if model.name == name)
-        assert ready.state == "ready" and ready.layers > 0
+        ready = wait_until("a model that is not idle again", 30, lambda name=name: loaded(name))
+        assert ready.layers > 0
         assert idle[name] == dataclasses.replace(ready, state="idle")
 
 

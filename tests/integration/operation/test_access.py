@@ -58,8 +58,9 @@ def code_of(call):
 
 
 def lines(folder, **fields):
-    """The lines of the access log that have these values."""
-    found = [json.loads(line) for line in (folder / "access.log").read_text().splitlines()]
+    """The lines of the access log that have these values; not the last one while it is written."""
+    whole, _, _ = (folder / "access.log").read_text().rpartition("\n")
+    found = [json.loads(line) for line in whole.splitlines()]
     return [line for line in found if all(line.get(name) == value for name, value in fields.items())]
 
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <functional>
 #include <random>
 #include <utility>
@@ -85,11 +84,9 @@ class Packed {
       int64_t source = position;
       if (behind >= 0) {
         source = sources[behind / 2] + behind % 2;
+        ASSERT_LE(source, weight_.k) << "at " << position;
       } else if (head.pairs_fit) {
         source = position / 16 * 16 + order[position];
-      }
-      if (behind >= 0) {
-        ASSERT_LE(source, weight_.k) << "at " << position;
       }
       for (int64_t j = 0; j < columns_; ++j) {
         const auto value_at = [&](int64_t at) {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["cpu_test:-Isa/FlashAttentionTest.*:Isa/AttentionWeightsTest.*", "backends_switches_test",
          "cpu_test:Isa/FlashAttentionTest.*", "cpu_test:Isa/AttentionWeightsTest.*", "backends_parity_test"]
-AMX_TESTS = ["cpu_test_amx_emulation:*/amx*:Amx*:PackedDotsTest.*:PackedLinearTest.*:MatmulOutputsOfLevelsTest.*"]
-AMX_ENCODER_TESTS = ["backends_amx_emulation_test"]
+AMX_TESTS = ["cpu_test_isa_emulation:*/amx*:Amx*:PackedDotsTest.*:PackedLinearTest.*:MatmulOutputsOfLevelsTest.*"]
+AMX_ENCODER_TESTS = ["backends_isa_emulation_test"]
 FILE_TESTS = {
     "kernels/cpu/encoder/cpu_session.cc": [*TESTS, "backends_layer_outputs_test"],  # batches of several sections
     "kernels/cpu/encoder/block_linears.cc": [*TESTS, *AMX_ENCODER_TESTS],

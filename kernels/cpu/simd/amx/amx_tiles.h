@@ -4,7 +4,7 @@
 #include "kernels/cpu/simd/amx/simd_amx.h"
 
 // The instructions of AMX. The intrinsics of g++ do not say that a tile load reads memory, so that
-// stores may move behind it: they are written here as assembly. tests/support/amx_emulation has
+// stores may move behind it: they are written here as assembly. tests/support/isa_emulation has
 // others of the same names, for machines without AMX.
 
 namespace attendant::cpu {

@@ -26,8 +26,12 @@ ATTENDANT_INLINE Bf16Pairs LoadPairs(const uint16_t* p, int64_t count) {
   const __mmask32 mask = count < 2 * kLanes ? (__mmask32{1} << count) - 1 : ~__mmask32{0};
   return (Bf16Pairs)_mm512_maskz_loadu_epi16(mask, p);
 }
-ATTENDANT_INLINE F32 BitsAsF32(Bf16Pairs pairs) { return (F32)pairs; }
-ATTENDANT_INLINE Bf16Pairs BitsAsPairs(F32 bits) { return (Bf16Pairs)bits; }
+ATTENDANT_INLINE F32 BitsAsF32(Bf16Pairs pairs) {
+  return _mm512_castsi512_ps((__m512i)pairs);
+}
+ATTENDANT_INLINE Bf16Pairs BitsAsPairs(F32 bits) {
+  return (Bf16Pairs)_mm512_castps_si512(bits);
+}
 // c + a.low * b.low + a.high * b.high in each lane.
 ATTENDANT_INLINE F32 DotPairs(F32 c, Bf16Pairs a, Bf16Pairs b) { return _mm512_dpbf16_ps(c, a, b); }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole encoders on AMX, by its emulation: every family beside the level below, batches beside
-// single sequences. On a machine with AMX the other tests of this folder do that for the real one.
+// Whole encoders on AVX-512 and AMX, by their emulation: every family beside a level below, batches
+// beside single sequences. On a machine that has them the other tests of this folder do that for
+// the real ones.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -10,8 +11,10 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
 #include "kernels/checkpoints/checkpoint.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/simd/cpu_isa.h"
 #include "tests/support/backends.h"
 #include "tests/support/checkpoint.h"
 #include "tests/support/golden.h"
@@ -37,40 +40,63 @@ std::vector<std::vector<float>> StatesOf(const PreparedEncoder& encoder,
   return states;
 }
 
-void ExpectAsTheLevelBelow(Prepare prepare, const std::vector<TestSequence>& sequences) {
-  const auto vectors = MakeCpuBackend({.isa = CpuIsa::kAvx512Bf16});
-  if (!vectors.ok()) GTEST_SKIP() << "the emulation needs AVX512_BF16";
-  const auto tiles = MakeCpuBackend({.isa = CpuIsa::kAmx});
-  ASSERT_TRUE(tiles.ok()) << tiles.status();
-  for (const auto& [dtype, allowed] : {std::pair{DType::kBf16, 5e-4}, {DType::kInt8, 5e-3}}) {
-    SCOPED_TRACE(std::string(DTypeName(dtype)));
-    const auto encoder = prepare(**tiles, dtype);
-    EXPECT_EQ(encoder->info().matmul_implementation, "tiles:amx");
-    const auto found = StatesOf(*encoder, sequences);
-    const auto expected = StatesOf(*prepare(**vectors, dtype), sequences);
+struct Level {
+  CpuIsa isa;
+  DType dtype;
+};
+struct Comparison {
+  Level level, below;
+  double allowed;  // 1 - cosine of the states
+};
+constexpr Comparison kComparisons[] = {
+    {{CpuIsa::kAvx512, DType::kF32}, {CpuIsa::kAvx2, DType::kF32}, 1e-6},
+    {{CpuIsa::kAvx512, DType::kInt8}, {CpuIsa::kAvx2, DType::kInt8}, 5e-3},
+    {{CpuIsa::kAvx512Vnni, DType::kInt8}, {CpuIsa::kAvx512, DType::kInt8}, 0},
+    {{CpuIsa::kAvx512Bf16, DType::kBf16}, {CpuIsa::kAvx512, DType::kF32}, 5e-4},
+    {{CpuIsa::kAmx, DType::kBf16}, {CpuIsa::kAvx512Bf16, DType::kBf16}, 5e-4},
+    {{CpuIsa::kAmx, DType::kInt8}, {CpuIsa::kAvx512Bf16, DType::kInt8}, 5e-3},
+};
+
+std::vector<std::vector<float>> StatesAt(const Level& level, Prepare prepare,
+                                         const std::vector<TestSequence>& sequences) {
+  const auto backend = *MakeCpuBackend({.isa = level.isa});
+  const auto encoder = prepare(*backend, level.dtype);
+  EXPECT_EQ(encoder->info().matmul_implementation, absl::StrCat("tiles:", CpuIsaName(level.isa)));
+  return StatesOf(*encoder, sequences);
+}
+
+void ExpectAsTheLevelsBelow(Prepare prepare, const std::vector<TestSequence>& sequences) {
+  for (const auto& [level, below, allowed] : kComparisons) {
+    SCOPED_TRACE(absl::StrCat(CpuIsaName(level.isa), " ", DTypeName(level.dtype)));
+    const auto found = StatesAt(level, prepare, sequences);
+    const auto expected = StatesAt(below, prepare, sequences);
+    if (allowed == 0) {
+      EXPECT_EQ(found, expected) << "sums of integers are exact";
+      continue;
+    }
     for (size_t i = 0; i < sequences.size(); ++i) {
       EXPECT_LE(1 - Cosine(found[i], expected[i]), allowed) << "sequence " << i;
     }
-    EXPECT_NE(found, expected) << "tiles sum in another order: were they used?";
+    EXPECT_NE(found, expected) << "this level sums in another order: was it used?";
   }
 }
 
-class AmxEmulationTest : public testing::TestWithParam<const char*> {};
+class IsaEmulationTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(AmxEmulationTest, ComputesWhatTheLevelBelowDoes) {
+TEST_P(IsaEmulationTest, ComputesWhatTheLevelsBelowDo) {
   const std::string directory = GoldenDirectory(GetParam());
   const absl::StatusOr<Checkpoint> checkpoint = LoadCheckpoint(directory);
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
-  ExpectAsTheLevelBelow([&](const Backend& backend,
-                            DType dtype) { return PrepareCheckpoint(backend, directory, dtype); },
-                        RandomSequences(checkpoint->config, {1, 40, 17, 33, 16}, 3));
+  ExpectAsTheLevelsBelow([&](const Backend& backend,
+                             DType dtype) { return PrepareCheckpoint(backend, directory, dtype); },
+                         RandomSequences(checkpoint->config, {1, 40, 17, 33, 16}, 3));
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, AmxEmulationTest, testing::ValuesIn(kTinyModels),
+INSTANTIATE_TEST_SUITE_P(Families, IsaEmulationTest, testing::ValuesIn(kTinyModels),
                          [](const auto& model) { return std::string(model.param); });
 
 // MiniLM's layers, whose matmuls threads share by columns, and widths that fill no tile.
-TEST(AmxEmulationShapesTest, WideAndOdd) {
+TEST(IsaEmulationShapesTest, WideAndOdd) {
   for (const auto& [hidden, heads, ffn] : {std::tuple{384, 12, 1536}, {130, 2, 258}}) {
     SCOPED_TRACE(hidden);
     const EncoderConfig config{.layers = 2,
@@ -81,7 +107,7 @@ TEST(AmxEmulationShapesTest, WideAndOdd) {
                                .max_positions = 160,
                                .segment_types = 2,
                                .layer_norm_epsilon = 1e-12f};
-    ExpectAsTheLevelBelow(
+    ExpectAsTheLevelsBelow(
         [&](const Backend& backend, DType dtype) {
           return *backend.Prepare(config, RandomWeights(config, 5), dtype);
         },
@@ -90,7 +116,7 @@ TEST(AmxEmulationShapesTest, WideAndOdd) {
 }
 
 // More keys than a block of the attention kernels has, and a window that leaves some out.
-TEST(AmxEmulationShapesTest, Long) {
+TEST(IsaEmulationShapesTest, Long) {
   for (const int64_t window : {0, 300}) {
     SCOPED_TRACE(window);
     EncoderConfig config{.layers = 2,
@@ -103,7 +129,7 @@ TEST(AmxEmulationShapesTest, Long) {
                          .layer_norm_epsilon = 1e-12f,
                          .window = window};
     if (window > 0) config.local_layers.set(1);
-    ExpectAsTheLevelBelow(
+    ExpectAsTheLevelsBelow(
         [&](const Backend& backend, DType dtype) {
           return *backend.Prepare(config, RandomWeights(config, 5), dtype);
         },

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["cpu_test:-Isa/FlashAttentionTest.*:Isa/AttentionWeightsTest.*", "backends_switches_test",
          "cpu_test:Isa/FlashAttentionTest.*", "cpu_test:Isa/AttentionWeightsTest.*", "backends_parity_test"]
-AMX_TESTS = ["cpu_test_isa_emulation:*/amx*:Amx*:PackedDotsTest.*:PackedLinearTest.*:MatmulOutputsOfLevelsTest.*"]
+AMX_TESTS = ["cpu_test_isa_emulation:*/amx*:Amx*:PackedDotsTest.*:PackedLinearTest.*:MatmulOutputsOfLevelsTest.*-*IsTheOneAskedFor/*onednn"]
+AVX512_TESTS = ["cpu_test_isa_emulation:*/avx512*:PackedDotsTest.*:PackedLinearTest.*-*/avx512_bf16_f32:*IsTheOneAskedFor/*onednn:*WhatLiesBehindARowDoesNotLeakIntoIt/avx512_bf16*",
+                "attention_test_isa_emulation"]
 AMX_ENCODER_TESTS = ["backends_isa_emulation_test"]
 FILE_TESTS = {
     "kernels/cpu/encoder/cpu_session.cc": [*TESTS, "backends_layer_outputs_test"],  # batches of several sections
@@ -11,6 +13,11 @@ FILE_TESTS = {
     "kernels/cpu/encoder/packed_layers.cc": [*TESTS, *AMX_ENCODER_TESTS],
     "kernels/cpu/matmul/onednn_matmul.cc": [*TESTS, "backends_forced_isa_test:*SlowMatmuls*"],
     "kernels/cpu/matmul/tile_matmul.cc": [*TESTS, *AMX_TESTS],
+    "kernels/cpu/simd/amx/simd_amx.h": AMX_TESTS,
+    "kernels/cpu/simd/levels/simd_avx512.h": AVX512_TESTS,
+    "kernels/cpu/simd/levels/simd_avx512_bf16.h": AVX512_TESTS,
+    "kernels/cpu/simd/levels/simd_avx512_bytes.h": AVX512_TESTS,
+    "kernels/cpu/simd/levels/simd_avx512_formats.h": AVX512_TESTS,
     "kernels/cpu/simd/amx/amx_matmul.inc": AMX_TESTS,
     "kernels/cpu/simd/amx/amx_outputs.inc": AMX_TESTS,
     "kernels/cpu/simd/attention/amx_attention.inc": AMX_TESTS,
@@ -230,6 +237,35 @@ MUTANTS = {
     "kernels/cpu/simd/levels/simd_avx2_formats.h": [
         ("if («IsFull(mask)») return StoreBf16(p, v);", "true"),
         ("if («IsFull(mask)») return _mm_storel_epi64", "true"),
+    ],
+    "kernels/cpu/simd/levels/simd_avx512.h": [
+        ("return static_cast<Mask>((1u << «count») - 1);", "count + 1"),
+        ("_mm512_maskz_loadu_ps(«mask», p)", "static_cast<Mask>(0xffff)"),
+        ("_mm512_mask_storeu_ps(p, «mask», v)", "static_cast<Mask>(0xffff)"),
+        ("F32 Round(F32 a) { return «_mm512_roundscale_ps(a, 8)»; }", "a"),
+        ("«4 * i + 3 < count» ? a + 3 : a;", "false"),
+        ("«_mm512_shuffle_f32x4(halves, halves, 0x0d)»", "_mm512_shuffle_f32x4(halves, halves, 0x08)"),
+        ("rows[12 + c] = «_mm512_shuffle_f32x4(odd_top, odd_low, 0xdd)»;", "_mm512_shuffle_f32x4(odd_top, odd_low, 0x88)"),
+    ],
+    "kernels/cpu/simd/levels/simd_avx512_formats.h": [
+        ("_mm_maskz_loadu_epi8(«FirstLanes(count)», p)", "static_cast<Mask>(0xffff)"),
+        ("_mm512_maskz_loadu_epi32(«mask», p)", "static_cast<Mask>(0xffff)"),
+        ("_mm512_add_epi32(«odd», _mm512_set1_epi32(0x7fff))", "_mm512_set1_epi32(1)"),
+        ("_mm256_mask_storeu_epi16(p, «mask», ToBf16(v))", "static_cast<Mask>(0xffff)"),
+        ("_mm512_mask_cvtusepi32_storeu_epi8(p, «mask», ", "static_cast<Mask>(0xffff)"),
+    ],
+    "kernels/cpu/simd/levels/simd_avx512_bf16.h": [
+        ("FirstLanes(«odd_count < kLanes ? odd_count : kLanes»)", "kLanes"),
+        ("«(__mmask32{1} << count) - 1»", "~__mmask32{0}"),
+    ],
+    "kernels/cpu/simd/levels/simd_avx512_bytes.h": [
+        ("_mm512_srai_epi16(«_mm512_slli_epi16(w, 8)», 8)", "w"),
+        ("DotWords(«even», _mm512_srli_epi16(x, 8)", "_mm512_castps_si512(c)"),
+    ],
+    "kernels/cpu/simd/amx/simd_amx.h": [
+        ("_mm512_permutex2var_epi64(low, «second», high)", "first"),
+        ("_mm512_cvtne2ps_pbh(«second», first)", "first"),
+        ("«(__mmask64{1} << count) - 1»", "~__mmask64{0}"),
     ],
     "kernels/cpu/simd/matmul_tiles.inc": [
         ("«static_cast<const char*>(args.x) + part.begin * 4»;", "static_cast<const char*>(args.x)"),

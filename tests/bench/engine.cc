@@ -36,7 +36,7 @@ Checkpoint Load(const Engine::Options& options) {
   EncoderConfig config = OrDie(ReadEncoderConfig(
       is_path ? options.shape : absl::StrCat(ATTENDANT_BENCH_SHAPES, "/", options.shape)));
   if (options.max_positions > 0) config.max_positions = options.max_positions;
-  return {config, RandomWeights(config, 1)};
+  return {config, RandomWeights(config, 1, Spread::kBell)};
 }
 
 std::vector<ThreadTeam> Teams(const Engine::Options& options) {

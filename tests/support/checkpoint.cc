@@ -26,10 +26,23 @@ std::string LittleEndian64(uint64_t value) {
   return bytes;
 }
 
+// Of mean 0 and variance 1; std::normal_distribution differs between libraries.
+float RandomValue(Spread spread, std::mt19937& random) {
+  if (spread == Spread::kUniform) {
+    return (static_cast<float>(random() >> 8) * 0x1p-24f - 0.5f) * 3.4641016f;
+  }
+  int sum = 0;  // of 8 bytes: mean 1020, variance 43690
+  for (int draw = 0; draw < 2; ++draw) {
+    const auto bits = random();
+    for (int shift = 0; shift < 32; shift += 8) sum += static_cast<int>(bits >> shift & 0xff);
+  }
+  return static_cast<float>(sum - 1020) * 4.7842007e-3f;
+}
+
 // Values with which activations stay healthy: layer norms near the identity, the rest scaled by
 // fan-in.
 std::vector<float> RandomValues(const std::string& name, const std::vector<int64_t>& dims,
-                                std::mt19937& random) {
+                                Spread spread, std::mt19937& random) {
   int64_t elements = 1;
   for (int64_t dim : dims) elements *= dim;
   const bool gain = name.ends_with("LayerNorm.weight");
@@ -37,9 +50,7 @@ std::vector<float> RandomValues(const std::string& name, const std::vector<int64
   const float scale = name.starts_with("embeddings") && !gain ? 1.0f : 1.0f / std::sqrt(fan_in);
   std::vector<float> values(static_cast<size_t>(elements));
   for (float& value : values) {
-    // Uniform with variance 1; std::normal_distribution differs between libraries.
-    const float uniform = static_cast<float>(random() >> 8) * 0x1p-24f;
-    value = (uniform - 0.5f) * 3.4641016f * scale + (gain ? 1.0f : 0.0f);
+    value = RandomValue(spread, random) * scale + (gain ? 1.0f : 0.0f);
   }
   return values;
 }
@@ -196,19 +207,19 @@ std::vector<TestTensor> RandomTensors(const EncoderConfig& config, uint32_t seed
   std::vector<TestTensor> tensors;
   const Layout layout(config, unused);
   for (const Layout::Entry& entry : layout.entries()) {
-    tensors.push_back(
-        FloatTensor(entry.name, entry.dims, RandomValues(entry.name, entry.dims, random)));
+    tensors.push_back(FloatTensor(
+        entry.name, entry.dims, RandomValues(entry.name, entry.dims, Spread::kUniform, random)));
   }
   return tensors;
 }
 
-EncoderWeights RandomWeights(const EncoderConfig& config, uint32_t seed) {
+EncoderWeights RandomWeights(const EncoderConfig& config, uint32_t seed, Spread spread) {
   EncoderWeights weights;
   std::mt19937 random(seed);
   auto storage = std::make_shared<std::deque<std::vector<float>>>();
   const Layout layout(config, weights);
   for (const Layout::Entry& entry : layout.entries()) {
-    storage->push_back(RandomValues(entry.name, entry.dims, random));
+    storage->push_back(RandomValues(entry.name, entry.dims, spread, random));
     const float* values = storage->back().data();
     if (entry.vector != nullptr) *entry.vector = {values, {entry.dims[0]}};
     if (entry.matrix != nullptr) *entry.matrix = {values, {entry.dims[0], entry.dims[1]}};

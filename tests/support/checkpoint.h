@@ -26,10 +26,15 @@ std::string SafetensorsBytes(const std::vector<TestTensor>& tensors);
 // The same, with the header's JSON given as it is.
 std::string SafetensorsBytes(const std::string& header, const std::string& data);
 
+// How random values lie, with the same variance: all equally likely up to a largest one, or as in
+// trained checkpoints, few of them far out.
+enum class Spread { kUniform, kBell };
+
 // A BERT checkpoint's tensors with today's names and random values: the same seed, the same values.
 std::vector<TestTensor> RandomTensors(const EncoderConfig& config, uint32_t seed);
 // The same values in memory.
-EncoderWeights RandomWeights(const EncoderConfig& config, uint32_t seed);
+EncoderWeights RandomWeights(const EncoderConfig& config, uint32_t seed,
+                             Spread spread = Spread::kUniform);
 
 std::string ConfigJson(const EncoderConfig& config);
 

@@ -57,19 +57,24 @@ AttentionProblem::AttentionProblem(const AttentionShape& shape, DType dtype, uin
     v_.Write(i / shape.value_dim, i % shape.value_dim, shape.value);
   }
   FillBias();
-  if (shape.padding > 0 || shape.hole) {
-    for (int64_t key = 0; key < shape.keys; ++key) {
-      const bool masked = key >= shape.keys - shape.padding || (shape.hole && key == 0);
-      allowed_.push_back(masked ? 0 : 1);
-    }
+  FillAllowed();
+}
+
+void AttentionProblem::FillAllowed() {
+  if (shape_.padding > 0 || shape_.hole) {
+    allowed_ = GuardedVector<uint8_t>(static_cast<size_t>(shape_.keys), 1);
+    std::fill_n(allowed_.end() - shape_.padding, shape_.padding, uint8_t{0});
+    if (shape_.hole) allowed_[0] = 0;
     return;
   }
-  allowed_stride_ = shape.keys;
-  if (!shape.allowed) return;
-  std::mt19937 random(seed);
-  for (int64_t i = 0; i < shape.queries * shape.keys; ++i) {
-    const bool blind = i / shape.keys % 7 == 3;
-    allowed_.push_back(blind || random() % 3 == 0 ? 0 : static_cast<uint8_t>(1 + random() % 255));
+  allowed_stride_ = shape_.keys;
+  if (!shape_.allowed) return;
+  std::mt19937 random(seed_);
+  allowed_ = GuardedVector<uint8_t>(static_cast<size_t>(shape_.queries * shape_.keys));
+  for (int64_t i = 0; i < shape_.queries * shape_.keys; ++i) {
+    const bool blind = i / shape_.keys % 7 == 3;
+    allowed_[static_cast<size_t>(i)] =
+        blind || random() % 3 == 0 ? 0 : static_cast<uint8_t>(1 + random() % 255);
   }
 }
 
@@ -98,9 +103,11 @@ void AttentionProblem::FillBias() {
   }
   std::mt19937 random(seed_);
   std::normal_distribution<float> normal(0, 2);
+  bias_ = GuardedVector<float>(static_cast<size_t>(values));
   for (int64_t i = 0; i < values; ++i) {
     const bool blind = shape_.bias == kFull && i / shape_.keys % 5 == 2;
-    bias_.push_back(shape_.masking && (blind || random() % 3 == 0) ? -kInfinity : normal(random));
+    bias_[static_cast<size_t>(i)] =
+        shape_.masking && (blind || random() % 3 == 0) ? -kInfinity : normal(random);
   }
 }
 

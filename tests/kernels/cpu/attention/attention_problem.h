@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu/attention/flash_attention.h"
+#include "tests/support/guarded_allocator.h"
 
 namespace attendant::cpu {
 
@@ -30,7 +31,7 @@ struct AttentionShape {
 };
 
 // One head's random operands, each in rows further apart than they are wide, with NaN between them
-// and nothing after the last, starting at an address that is a multiple of one value's size only.
+// and no memory after the last, starting at an address that is a multiple of one value's size only.
 class AttentionProblem {
  public:
   AttentionProblem(const AttentionShape& shape, DType dtype, uint32_t seed = 1);
@@ -48,7 +49,7 @@ class AttentionProblem {
   // The same of the weights themselves, for all queries.
   void ExpectPlainWeights(const FlashAttention& attention);
 
-  const std::vector<std::byte>& out() const { return out_.bytes; }
+  const GuardedVector<std::byte>& out() const { return out_.bytes; }
 
  private:
   struct Rows {
@@ -59,10 +60,11 @@ class AttentionProblem {
     void Write(int64_t row, int64_t column, float value);
 
     int64_t rows = 0, columns = 0, stride = 0, value_bytes = 4;
-    std::vector<std::byte> bytes;  // begins with one value of nothing
+    GuardedVector<std::byte> bytes;  // begins with one value of nothing
   };
   void Fill(Rows& rows, float spread);
   void FillBias();
+  void FillAllowed();
   bool Sees(int64_t query, int64_t key) const;
   double Bias(int64_t query, int64_t key) const;
   double Scale() const;
@@ -74,9 +76,9 @@ class AttentionProblem {
   DType dtype_;
   uint32_t seed_;
   Rows q_, k_, v_, out_;
-  std::vector<float> bias_;
+  GuardedVector<float> bias_;
   int64_t bias_origin_ = 0, bias_stride_ = 0;
-  std::vector<uint8_t> allowed_;  // [queries, keys], or [keys] with stride 0
+  GuardedVector<uint8_t> allowed_;  // [queries, keys], or [keys] with stride 0
   int64_t allowed_stride_ = 0;
 };
 

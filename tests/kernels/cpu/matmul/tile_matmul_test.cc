@@ -4,8 +4,6 @@
 #include "kernels/cpu/matmul/tile_matmul.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -16,9 +14,9 @@
 #include <vector>
 
 #include "kernels/core/base/half.h"
-#include "kernels/core/check.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 #include "tests/kernels/cpu/simd/available_kernels.h"
+#include "tests/support/guarded_allocator.h"
 
 namespace attendant::cpu {
 namespace {
@@ -203,39 +201,18 @@ TEST_P(TileMatmulTest, EveryCountOfRowsOfADeepK) {
   for (const int64_t n : {17, 129}) CheckEveryCountOfRows(3076 * values_of_4_bytes, n);
 }
 
-// A page behind which no memory is.
-class LastPage {
- public:
-  LastPage() {
-    pages_ = mmap(nullptr, 2 * kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                  /*fd=*/-1, 0);
-    ATTENDANT_CHECK(pages_ != MAP_FAILED && mprotect(end(), kSize, PROT_NONE) == 0);
-  }
-  ~LastPage() { munmap(pages_, 2 * kSize); }
-  LastPage(const LastPage&) = delete;
-  LastPage& operator=(const LastPage&) = delete;
-
-  std::byte* end() const { return static_cast<std::byte*>(pages_) + kSize; }
-
- private:
-  const size_t kSize = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  void* pages_;
-};
-
 // A bias may end where its memory does.
 TEST_P(TileMatmulTest, ReadsNothingBehindTheBias) {
   if (dtype() == DType::kInt8) GTEST_SKIP() << "8-bit matmuls have none";
-  const LastPage page;
-  auto* const end = reinterpret_cast<float*>(page.end());
   for (const int64_t n : {1, 15, 17, 40, 100}) {
     const TileMatmul matmul(
         kernels(), {.dtype = dtype(), .k = 64, .n = n, .max_rows = kMaxRows, .bias = true});
     const Problem problem(dtype(), 64, n);
     const auto packed = Pack(matmul, problem);
-    std::copy(problem.bias.begin(), problem.bias.end(), end - n);
+    const GuardedVector<float> bias(problem.bias.begin(), problem.bias.end());
     std::vector<float> y(static_cast<size_t>(RowsOfY(7) * n));
     ASSERT_TRUE(matmul.NewExecutor(nullptr)->Run(7, problem.x_bytes.data(), packed.data(),
-                                                 {.bias = end - n}, y.data()));
+                                                 {.bias = bias.data()}, y.data()));
     const auto [expected, tolerance] = Expected(problem, 6, n - 1, true);
     EXPECT_NEAR(y[static_cast<size_t>(7 * n - 1)], expected, tolerance);
   }
@@ -243,7 +220,6 @@ TEST_P(TileMatmulTest, ReadsNothingBehindTheBias) {
 
 // x has room for whole blocks of rows and, of 8 bits, for what fills up the last group.
 TEST_P(TileMatmulTest, ReadsNothingBehindX) {
-  const LastPage page;
   for (const int64_t k : {4, 18, 36, 60}) {
     constexpr int64_t kRows = kRowGranularity, kOutputs = 40;
     if (!TileMatmul::Covers(kernels(), {.dtype = dtype(), .k = k, .n = kOutputs})) continue;
@@ -256,12 +232,11 @@ TEST_P(TileMatmulTest, ReadsNothingBehindX) {
     } else {
       problem.x_bytes.resize(problem.x_bytes.size() - kSpareBytes);
     }
-    std::byte* const x = page.end() - problem.x_bytes.size();
-    std::copy(problem.x_bytes.begin(), problem.x_bytes.end(), x);
+    const GuardedVector<std::byte> x(problem.x_bytes.begin(), problem.x_bytes.end());
     const auto packed = Pack(matmul, problem);
     std::vector<uint32_t> y(static_cast<size_t>(kRows * kOutputs));
     const MatmulTerms terms{.bias = bias ? problem.bias.data() : nullptr};
-    ASSERT_TRUE(matmul.NewExecutor(nullptr)->Run(kRows, x, packed.data(), terms, y.data()));
+    ASSERT_TRUE(matmul.NewExecutor(nullptr)->Run(kRows, x.data(), packed.data(), terms, y.data()));
     const auto [expected, tolerance] = Expected(problem, kRows - 1, kOutputs - 1, bias);
     EXPECT_NEAR(ValueOf(y.back()), expected, tolerance) << "k " << k;
   }

@@ -8,26 +8,18 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <tuple>
 #include <vector>
 
 #include "kernels/core/base/half.h"
 #include "kernels/core/dtype.h"
 #include "tests/kernels/cpu/simd/available_kernels.h"
+#include "tests/kernels/cpu/simd/row_operands.h"
 
 namespace attendant::cpu {
 namespace {
 
 constexpr float kUntouched = 12345.0f;
-
-std::vector<float> Random(int64_t count, uint32_t seed, float spread = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, spread);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
-}
 
 // Tests run for each instruction set and number format.
 class VectorKernelsTest : public testing::TestWithParam<std::tuple<const VectorKernels*, DType>> {
@@ -41,71 +33,8 @@ class VectorKernelsTest : public testing::TestWithParam<std::tuple<const VectorK
   }
 };
 
-// A matmul's row as the format has it, and the real numbers that it stands for.
-struct TestMatmul {
-  TestMatmul(DType dtype, int64_t columns, uint32_t seed, float spread) {
-    reals = Random(columns, seed, spread);
-    row.values = reals.data();
-    if (dtype != DType::kInt8) return;
-    quantization = {0.03f, 117};
-    std::mt19937 random(seed);
-    for (float& real : reals) {
-      const int32_t column_sum = static_cast<int32_t>(random() % 8000) - 4000;
-      const float scale = 0.001f + 0.00001f * static_cast<float>(random() % 100);
-      const int32_t offset = quantization.zero_point * column_sum;
-      sums.push_back(static_cast<int32_t>(std::lrint(real / quantization.scale / scale)) + offset);
-      real = static_cast<float>(sums.back() - offset) * (quantization.scale * scale);
-      column_scales.push_back(scale);
-      column_offsets.push_back(scale * static_cast<float>(column_sum));
-    }
-    row = {sums.data(), &quantization, column_scales.data(), column_offsets.data()};
-  }
-  TestMatmul(const TestMatmul&) = delete;
-
-  std::vector<float> reals;
-  std::vector<int32_t> sums;
-  std::vector<float> column_scales, column_offsets;
-  RowQuantization quantization;
-  MatmulRow row;
-};
-
-// Space for an operand's row, one value more than its columns, and what the row stands for.
-struct TestOperand {
-  TestOperand(DType operand_dtype, int64_t columns)
-      : dtype(operand_dtype), bytes(static_cast<size_t>(columns + 1) * 4, std::byte{0x5a}) {}
-
-  OperandRow row() { return {bytes.data(), &quantization}; }
-
-  double at(size_t i) const {
-    if (dtype == DType::kF32) return Read<float>(i);
-    if (dtype == DType::kBf16) return FromBf16(Read<uint16_t>(i));
-    return static_cast<float>(Read<uint8_t>(i) - quantization.zero_point) * quantization.scale;
-  }
-  // How far rounding may put a value from `real`.
-  double tolerance(double real) const {
-    if (dtype == DType::kF32) return 3e-5;
-    if (dtype == DType::kBf16) return std::abs(real) / 256 + 5e-5;
-    return quantization.scale * 0.51 + 5e-5;
-  }
-  bool untouched_after(size_t columns) const {
-    const size_t size = dtype == DType::kF32 ? 4 : dtype == DType::kBf16 ? 2 : 1;
-    return bytes[columns * size] == std::byte{0x5a};
-  }
-  template <typename T>
-  T Read(size_t i) const {
-    T value;
-    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-    return value;
-  }
-
-  DType dtype;
-  std::vector<std::byte> bytes;
-  RowQuantization quantization;
-};
-
-std::vector<double> PlainLayerNorm(const std::vector<double>& x, const std::vector<float>& gamma,
-                                   const std::vector<float>& beta, double epsilon,
-                                   bool rms = false) {
+std::vector<double> PlainLayerNorm(const std::vector<double>& x, const Values& gamma,
+                                   const Values& beta, double epsilon, bool rms = false) {
   const auto count = static_cast<double>(x.size());
   double mean = 0, variance = 0;
   for (double value : x) mean += rms ? 0 : value / count;
@@ -210,7 +139,7 @@ TEST_P(VectorKernelsTest, AddLayerNormMultipliesTheOperandAlone) {
     row.smoothing = smoothing.data();
     rows().add_layer_norm(states.data(), matmul.row, bias.data(), norm, row);
     EXPECT_EQ(states, plain);  // whatever the operand is
-    std::vector<float> converted = states;
+    Values converted = states;
     TestOperand by_convert(dtype(), hidden);
     OperandRow convert_row = by_convert.row();
     convert_row.smoothing = smoothing.data();
@@ -289,7 +218,7 @@ TEST_P(VectorKernelsTest, ActivationsKeepWhatIsNotANumber) {
   const RowKernels::Activate kernels[] = {rows().activate.gelu_erf, rows().activate.gelu_tanh,
                                           rows().activate.relu, rows().activate.silu};
   for (size_t kind = 0; kind < std::size(kernels); ++kind) {
-    std::vector<float> x = Random(21, 3);
+    Values x = Random(21, 3);
     x[3] = x[17] = std::numeric_limits<float>::quiet_NaN();
     const std::vector<float> bias(x.size(), 0.0f);
     TestOperand operand(dtype(), 21);
@@ -325,7 +254,7 @@ TEST_P(VectorKernelsTest, GatedActivations) {
 }
 
 // As queries and keys lie in qkv.
-TestOperand InQkv(const VectorKernels& kernels, bool bf16, const std::vector<float>& x) {
+TestOperand InQkv(const VectorKernels& kernels, bool bf16, const Values& x) {
   TestOperand operand(bf16 ? DType::kBf16 : DType::kF32, std::ssize(x));
   if (bf16) kernels.bf16.convert(x.data(), std::ssize(x), operand.row());
   if (!bf16) std::memcpy(operand.bytes.data(), x.data(), x.size() * sizeof(float));

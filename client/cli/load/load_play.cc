@@ -78,6 +78,7 @@ LoadResult PlayLoad(const LoadSetup& setup, const LoadPlan& plan, const Target& 
   return {.description = {.protocol = setup.protocol_title(),
                           .server = setup.common.connect.target,
                           .model = target.model,
+                          .model_version = setup.model_version(),
                           .payload = setup.DescribePayload(target.sends_words),
                           .plan = plan},
           .start = origin + plan.warmup,

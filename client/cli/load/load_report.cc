@@ -41,6 +41,11 @@ std::string FormatErrors(const LoadSummary& summary) {
   return out;
 }
 
+std::string FormatModel(const LoadDescription& description) {
+  if (description.model_version == 0) return description.model;
+  return absl::StrCat(description.model, ", version ", description.model_version);
+}
+
 std::string FormatRequests(const LoadResult& result) {
   const LoadSummary& summary = result.summary;
   std::string out = absl::StrFormat("requests     %s ok, %s failed", Thousands(summary.ok),
@@ -117,9 +122,9 @@ std::string ShortDuration(absl::Duration duration) {
 std::string FormatReport(const LoadResult& result) {
   const LoadDescription& description = result.description;
   const LoadSummary& summary = result.summary;
-  std::string out =
-      absl::StrFormat("%s at %s, model %s\n%s\n%s\n\n", description.protocol, description.server,
-                      description.model, DescribePlan(description.plan), description.payload);
+  std::string out = absl::StrFormat("%s at %s, model %s\n%s\n%s\n\n", description.protocol,
+                                    description.server, FormatModel(description),
+                                    DescribePlan(description.plan), description.payload);
   absl::StrAppend(&out, FormatRequests(result));
   absl::StrAppendFormat(&out, "throughput   %s requests/s   %s sequences/s   %s tokens/s\n",
                         FormatRate(summary.requests_per_s), FormatRate(summary.sequences_per_s),

@@ -33,18 +33,19 @@ struct ProtocolRow {
   const char* title;
   absl::StatusOr<Target> (*make)(const TargetSpec& spec);
   bool has_streams;
-  bool needs_model;  // else a server's only one is found
+  bool needs_model;   // else a server's only one is found
+  bool has_versions;  // a request can name one of its model's
 };
 constexpr ProtocolRow kProtocols[] = {
-    {"attendant", "attendant.v1", MakeAttendantTarget, true, false},
-    {"kserve", "KServe v2", MakeKserveTarget, true, true},
-    {"tei", "tei.v1", MakeTeiTarget, true, false},
-    {"kserve_http", "KServe v2 over HTTP", MakeKserveHttpTarget, false, true},
-    {"tei_http", "TEI /embed", MakeTeiHttpTarget, false, false},
-    {"tei_rerank", "TEI /rerank", MakeTeiRerankTarget, false, false},
-    {"openai", "OpenAI embeddings", MakeOpenAiTarget, false, true},
-    {"cohere", "Cohere /v2/embed", MakeCohereTarget, false, true},
-    {"cohere_rerank", "Cohere /v2/rerank", MakeCohereRerankTarget, false, true},
+    {"attendant", "attendant.v1", MakeAttendantTarget, true, false, true},
+    {"kserve", "KServe v2", MakeKserveTarget, true, true, true},
+    {"tei", "tei.v1", MakeTeiTarget, true, false, false},
+    {"kserve_http", "KServe v2 over HTTP", MakeKserveHttpTarget, false, true, true},
+    {"tei_http", "TEI /embed", MakeTeiHttpTarget, false, false, false},
+    {"tei_rerank", "TEI /rerank", MakeTeiRerankTarget, false, false, false},
+    {"openai", "OpenAI embeddings", MakeOpenAiTarget, false, true, false},
+    {"cohere", "Cohere /v2/embed", MakeCohereTarget, false, true, false},
+    {"cohere_rerank", "Cohere /v2/rerank", MakeCohereRerankTarget, false, true, false},
 };
 
 const ProtocolRow& FindProtocol(absl::string_view word) {
@@ -88,6 +89,10 @@ void LoadSetup::AddTo(FlagParser& flags) {
       "(/embed, /rerank), OpenAI's embeddings, Cohere (/v2/embed, /v2/rerank)");
   flags.Add("model", &target_.model, "NAME",
             "The model; attendant, tei, tei_http and tei_rerank find a server's only one");
+  flags.AddNumber(
+      "model_version", &target_.model_version, "N", {0},
+      "attendant, kserve and kserve_http: the version of the model; 0 leaves the choice "
+      "to the server, and Attendant's is the highest that serves");
   AddPlanFlags(flags);
   AddRequestFlags(flags);
   AddVerdictFlags(flags);
@@ -246,6 +251,10 @@ absl::Status LoadSetup::PrepareRequests() {
   if (protocol.needs_model && target_.model.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("--protocol ", protocol_, " needs a --model"));
+  }
+  if (target_.model_version != 0 && !protocol.has_versions) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--model_version: a request of --protocol ", protocol_, " names no version"));
   }
   ATTENDANT_ASSIGN_OR_RETURN(target_.payload.lengths, LengthDistribution::Parse(lengths_));
   if (!texts_file_.empty()) {

@@ -27,6 +27,7 @@ class LoadSetup {
   absl::StatusOr<Target> MakeTarget() const;
   // "attendant.v1", "KServe v2, streaming"
   std::string protocol_title() const;
+  int64_t model_version() const { return target_.model_version; }
   // "1 sequence per request, random ids, lengths mixed"; `words` as Target::sends_words.
   std::string DescribePayload(bool words) const;
 

@@ -23,22 +23,26 @@ absl::StatusOr<ModelInfo> FindModel(const TargetSpec& spec) {
   if (name.empty()) {
     ATTENDANT_ASSIGN_OR_RETURN(name, client->OnlyModel());
   }
-  ATTENDANT_ASSIGN_OR_RETURN(ModelInfo model, client->Describe(name));
+  ATTENDANT_ASSIGN_OR_RETURN(ModelInfo model, client->Describe(name, spec.model_version));
   if (model.state == "idle") {
     // A request loads it, so that no request of the load waits for that. What it answers does not
     // matter.
-    static_cast<void>(client->Encode(
-        {.model = name, .sequences = {TokenIds{.token_ids = {0}}}, .last_hidden_state = true}));
-    ATTENDANT_ASSIGN_OR_RETURN(model, client->Describe(name));
+    static_cast<void>(client->Encode({.model = name,
+                                      .model_version = spec.model_version,
+                                      .sequences = {TokenIds{.token_ids = {0}}},
+                                      .last_hidden_state = true}));
+    ATTENDANT_ASSIGN_OR_RETURN(model, client->Describe(name, spec.model_version));
   }
   if (model.state == "ready") return model;
   return absl::UnavailableError(absl::StrCat("the model ", name, " is ", model.state));
 }
 
-v1::EncodeRequest MakeRequest(const std::string& model, bool hidden, const Payload& payload) {
+v1::EncodeRequest MakeRequest(const std::string& model, const TargetSpec& spec,
+                              const Payload& payload) {
   v1::EncodeRequest request;
   request.set_model(model);
-  if (hidden) {
+  request.set_model_version(VersionField(spec));
+  if (spec.hidden) {
     request.mutable_outputs()->set_last_hidden_state(true);
   } else {
     request.mutable_outputs()->mutable_pooled();
@@ -100,7 +104,7 @@ absl::StatusOr<Target> MakeAttendantTarget(const TargetSpec& spec) {
                            .id_field = kIdField}};
   ATTENDANT_ASSIGN_OR_RETURN(load.channels, MakeChannels(spec));
   for (const Payload& payload : MakePayloads(payload_spec)) {
-    const v1::EncodeRequest request = MakeRequest(model.name, spec.hidden, payload);
+    const v1::EncodeRequest request = MakeRequest(model.name, spec, payload);
     load.requests.push_back(ToGrpcRequest(request, request.sequences().sequences_size()));
   }
   return Target{.model = model.name, .caller = MakeGrpcCaller(spec, std::move(load))};

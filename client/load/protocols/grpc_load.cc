@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/channel.h"
 #include "client/load/protocols/stream_caller.h"
 #include "client/load/protocols/unary_caller.h"
@@ -20,6 +21,10 @@ CallResult ResultOf(const GrpcRequest& request, GrpcAnswer answer) {
   result.sequences = request.sequences;
   if (request.tokens > 0) result.tokens = request.tokens;
   return result;
+}
+
+std::string VersionField(const TargetSpec& spec) {
+  return spec.model_version == 0 ? "" : absl::StrCat(spec.model_version);
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> MakeChannels(const TargetSpec& spec) {

@@ -62,6 +62,9 @@ struct GrpcLoad {
   std::vector<std::pair<std::string, std::string>> metadata = {};  // of each call
 };
 
+// The field of a request that names spec.model_version; empty: the server chooses.
+std::string VersionField(const TargetSpec& spec);
+
 // The connections of the spec, as many as it says. FAILED_PRECONDITION where MakeChannel refuses.
 absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> MakeChannels(const TargetSpec& spec);
 

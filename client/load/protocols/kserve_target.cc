@@ -23,6 +23,7 @@ using Service = inference::GRPCInferenceService;
 absl::StatusOr<KserveModel> DescribeModel(Service::Stub& stub, const TargetSpec& spec) {
   inference::ModelMetadataRequest metadata_request;
   metadata_request.set_name(spec.model);
+  metadata_request.set_version(VersionField(spec));
   inference::ModelMetadataResponse metadata;
   grpc::ClientContext metadata_context;
   SetTimeout(spec.connect.timeout, metadata_context);
@@ -31,6 +32,7 @@ absl::StatusOr<KserveModel> DescribeModel(Service::Stub& stub, const TargetSpec&
 
   inference::ModelConfigRequest config_request;
   config_request.set_name(spec.model);
+  config_request.set_version(VersionField(spec));
   inference::ModelConfigResponse config;
   grpc::ClientContext config_context;
   SetTimeout(spec.connect.timeout, config_context);
@@ -88,7 +90,8 @@ absl::StatusOr<Target> MakeKserveTarget(const TargetSpec& spec) {
   load.unary.read = std::bind_front(ReadInfer, batched);
   load.stream.read = std::bind_front(ReadStreamInfer, batched);
   for (const Payload& payload : MakePayloads(spec.payload)) {
-    ATTENDANT_ASSIGN_OR_RETURN(const KserveRequest request, MakeKserveRequest(model, payload));
+    ATTENDANT_ASSIGN_OR_RETURN(KserveRequest request, MakeKserveRequest(model, payload));
+    request.proto.set_model_version(VersionField(spec));
     load.requests.push_back(ToGrpcRequest(request.proto, NumSequences(payload), request.tokens));
   }
   return Target{.model = spec.model,

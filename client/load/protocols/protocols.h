@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +17,8 @@ namespace attendant::client {
 struct TargetSpec {
   ConnectOptions connect;
   int64_t connections = 1;
-  std::string model;  // empty: the only model of the server
+  std::string model;          // empty: the only model of the server
+  int64_t model_version = 0;  // attendant.v1 and KServe v2; 0: the server chooses
   PayloadSpec payload;
   // attendant.v1: ask for hidden states instead of pooled embeddings.
   bool hidden = false;

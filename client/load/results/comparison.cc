@@ -23,8 +23,9 @@ struct Setting {
   bool is_load;
 };
 constexpr Setting kSettings[] = {
-    {"protocol", false}, {"model", false},      {"payload", true},         {"rate", true},
-    {"arrivals", true},  {"connections", true}, {"max_outstanding", true}, {"warmup_s", false}};
+    {"protocol", false}, {"model", false},   {"model_version", false}, {"payload", true},
+    {"rate", true},      {"arrivals", true}, {"connections", true},    {"max_outstanding", true},
+    {"warmup_s", false}};
 constexpr const char* kLatencies[] = {"mean", "p50", "p90", "p99", "p99.9", "max"};
 
 bool HasNumbers(const Report& report, const char* field, std::span<const char* const> names) {

@@ -181,6 +181,7 @@ ReportJson ReportToJson(const LoadResult& result) {
       {"protocol", description.protocol},
       {"server", description.server},
       {"model", description.model},
+      {"model_version", description.model_version},
       {"payload", description.payload},
       {"start", absl::FormatTime(absl::RFC3339_sec, result.start, absl::UTCTimeZone())}};
   AddPlan(description, json);

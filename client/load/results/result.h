@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/time/time.h"
@@ -14,6 +15,7 @@ struct LoadDescription {
   std::string protocol;
   std::string server;
   std::string model;
+  int64_t model_version = 0;  // 0: the server chose
   std::string payload;
   LoadPlan plan;
 };

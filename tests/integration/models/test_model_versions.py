@@ -42,3 +42,15 @@ def test_the_command_names_a_version(server, version, labels):
     arguments = [settings.bin_dir() / "attendant", "classify", f"--server={server.grpc}", "--json", "--top=9"]
     line = subprocess.run([*arguments, f"--model_version={version}", "a film"], check=True, capture_output=True).stdout
     assert {each["label"] for each in json.loads(line)["labels"]} == set(labels)
+
+
+@pytest.mark.parametrize("version, code", [(1, 0), (2, 0), (3, 1)])
+@pytest.mark.parametrize("protocol", ["attendant", "kserve", "kserve_http"])
+def test_a_load_names_a_version(server, protocol, version, code):
+    address = server.http if protocol == "kserve_http" else server.grpc
+    done = subprocess.run([settings.bin_dir() / "attendant", "load", f"--server={address}", f"--protocol={protocol}",
+                           "--model=classifier", f"--model_version={version}", "--requests=20", "--warmup=0",
+                           "--lengths=fixed:8", "--json"], check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stderr
+    if code == 0:
+        assert json.loads(done.stdout)["model_version"] == version

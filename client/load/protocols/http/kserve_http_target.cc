@@ -34,6 +34,13 @@ std::string PathPart(absl::string_view name) {
   return part;
 }
 
+// Of the model's metadata; the paths below it are those of its other calls.
+std::string ModelPath(const TargetSpec& spec) {
+  std::string path = absl::StrCat("/v2/models/", PathPart(spec.model));
+  if (spec.model_version != 0) absl::StrAppend(&path, "/versions/", spec.model_version);
+  return path;
+}
+
 // Fills a message of the protocol over gRPC: over HTTP it is the same as JSON, though some servers
 // write 64-bit integers as strings, and some fields beside.
 template <typename Message>
@@ -78,7 +85,7 @@ int64_t CountSequences(absl::string_view body) {
 
 absl::StatusOr<Target> MakeKserveHttpTarget(const TargetSpec& spec) {
   ATTENDANT_ASSIGN_OR_RETURN(HttpTarget target, HttpTargetOf(spec));
-  target.path = absl::StrCat("/v2/models/", PathPart(spec.model));
+  target.path = ModelPath(spec);
   ATTENDANT_ASSIGN_OR_RETURN(const KserveModel model, AskForModel(target, spec));
   target.path += "/infer";
   if (!spec.json_tensors) {  // each request says how much of it is JSON

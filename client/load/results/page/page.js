@@ -256,10 +256,15 @@ function tiles(run) {
     element("div", {class: "card tile"}, element("span", {class: "soft"}, name), element("b", {}, text))));
 }
 
+// "minilm", "minilm, version 2"
+function modelOf(run) {
+  return run.model_version ? `${run.model}, version ${run.model_version}` : run.model;
+}
+
 function show(run) {
   const several = byRate().length > 1;
   const plan = run.loop === "open" ? `open loop, ${count(run.rate)} requests/s` : `closed loop, ${run.max_outstanding} outstanding`;
-  const top = [element("header", {}, element("h1", {}, run.model),
+  const top = [element("header", {}, element("h1", {}, modelOf(run)),
                        element("span", {class: "soft"}, `${run.protocol} at ${run.server}, ${run.start}`)),
                element("p", {class: "soft"}, `${plan}; ${run.payload}; ${duration(run.window_s)} after ${duration(run.warmup_s)} of warm-up`)];
   if (summary) top.push(element("p", {class: "summary"}, summary));
@@ -272,5 +277,5 @@ function show(run) {
   report.replaceChildren(...top, tiles(run), element("div", {class: "charts"}, ...charts, ...errorTable(run)));
 }
 
-document.title = runs.length ? `attendant load: ${runs[0].model}` : "attendant load";
+document.title = runs.length ? `attendant load: ${modelOf(runs[0])}` : "attendant load";
 if (runs.length) show(runs[runs.length - 1]);

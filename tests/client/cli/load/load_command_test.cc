@@ -71,6 +71,30 @@ TEST_F(LoadCommandTest, LoadTakesTheModelsNewestVersion) {
   EXPECT_EQ(Run({"load", "--requests=20", "--warmup=0"}), 0) << err_;
 }
 
+TEST_F(LoadCommandTest, LoadNamesTheVersionThatItIsGiven) {
+  server_.SetModels({"toy", "toy"});
+  server_.SetIdle();
+  EXPECT_EQ(Run({"load", "--requests=20", "--warmup=0", "--model_version=1", "--json"}), 0) << err_;
+  EXPECT_EQ(OutputLines().at(0)["model_version"], 1);
+  for (const v1::EncodeRequest& request : server_.encode_requests()) {
+    EXPECT_EQ(request.model_version(), "1");
+  }
+  EXPECT_EQ(Run({"load", "--requests=20", "--warmup=0", "--model_version=3"}), 1);
+  EXPECT_THAT(err_, HasSubstr("of version 3"));
+}
+
+TEST_F(LoadCommandTest, LoadRefusesAVersionThatRequestsCannotName) {
+  for (const char* protocol :
+       {"tei", "tei_http", "tei_rerank", "openai", "cohere", "cohere_rerank"}) {
+    EXPECT_EQ(
+        Run({"load", absl::StrCat("--protocol=", protocol), "--model=toy", "--model_version=1"}),
+        2);
+    EXPECT_THAT(err_, HasSubstr(absl::StrCat("--model_version: a request of --protocol ", protocol,
+                                             " names no version")));
+  }
+  EXPECT_EQ(Run({"load", "--model_version=-1"}), 2);
+}
+
 TEST_F(LoadCommandTest, RequestsMayHaveNoDeadline) {
   EXPECT_EQ(Run({"load", "--requests=20", "--warmup=0", "--timeout=inf"}), 0);
   EXPECT_THAT(out_, HasSubstr("20 ok, 0 failed"));

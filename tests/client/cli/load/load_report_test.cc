@@ -91,6 +91,12 @@ TEST_F(LoadReportTest, TellsWhatWasSentAgainAndThatItWasInterrupted) {
   EXPECT_THAT(FormatReport(result_), HasSubstr("1.00 s of warm-up, interrupted\n"));
 }
 
+TEST_F(LoadReportTest, TellsTheVersionThatWasAskedFor) {
+  EXPECT_THAT(FormatReport(result_), HasSubstr("at host:1, model toy\n"));
+  result_.description.model_version = 2;
+  EXPECT_THAT(FormatReport(result_), HasSubstr("at host:1, model toy, version 2\n"));
+}
+
 TEST_F(LoadReportTest, WarnsWhenTheClientWasTheBottleneck) {
   result_.summary.send_lag.p99 = absl::Milliseconds(5);
   EXPECT_THAT(FormatReport(result_), HasSubstr("warning      the client was the bottleneck: 1 %"));

@@ -13,9 +13,12 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "attendant/v1/encoder.grpc.pb.h"
 #include "client/load/protocols/protocols.h"
@@ -25,6 +28,7 @@
 namespace attendant::client {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // How many sequences the answers are about.
@@ -81,8 +85,9 @@ class Inference final : public inference::GRPCInferenceService::Service {
   Inference(const Rows& rows, const std::atomic<int32_t>& max_batch)
       : rows_(rows), max_batch_(max_batch) {}
 
-  grpc::Status ModelMetadata(grpc::ServerContext*, const inference::ModelMetadataRequest*,
+  grpc::Status ModelMetadata(grpc::ServerContext*, const inference::ModelMetadataRequest* request,
                              inference::ModelMetadataResponse* response) override {
+    AddVersion(request->version());
     response->set_name("m");
     auto& input = *response->add_inputs();
     input.set_name("ids");
@@ -91,8 +96,9 @@ class Inference final : public inference::GRPCInferenceService::Service {
     input.add_shape(4);
     return grpc::Status::OK;
   }
-  grpc::Status ModelConfig(grpc::ServerContext*, const inference::ModelConfigRequest*,
+  grpc::Status ModelConfig(grpc::ServerContext*, const inference::ModelConfigRequest* request,
                            inference::ModelConfigResponse* response) override {
+    AddVersion(request->version());
     response->mutable_config()->set_max_batch_size(max_batch_);
     return grpc::Status::OK;
   }
@@ -112,8 +118,20 @@ class Inference final : public inference::GRPCInferenceService::Service {
     });
   }
 
+  // That the requests named, of the model's description and then of inference.
+  std::vector<std::string> versions() const {
+    absl::MutexLock lock(&mutex_);
+    return versions_;
+  }
+
  private:
-  inference::ModelInferResponse Answer(const inference::ModelInferRequest& request) const {
+  void AddVersion(const std::string& version) {
+    absl::MutexLock lock(&mutex_);
+    versions_.push_back(version);
+  }
+
+  inference::ModelInferResponse Answer(const inference::ModelInferRequest& request) {
+    AddVersion(request.model_version());
     inference::ModelInferResponse response;
     response.set_model_name("m");
     response.set_id(request.id());
@@ -133,6 +151,8 @@ class Inference final : public inference::GRPCInferenceService::Service {
 
   const Rows& rows_;
   const std::atomic<int32_t>& max_batch_;
+  mutable absl::Mutex mutex_;
+  std::vector<std::string> versions_ ABSL_GUARDED_BY(mutex_);
 };
 
 class TeiInfo final : public tei::v1::Info::Service {
@@ -235,6 +255,13 @@ TEST_P(GrpcTargetsTest, AnswersOfKserveMustHaveAllSequencesInEachOutput) {
   EXPECT_EQ(Ask(MakeKserveTarget, 3, 3).sequences, 3);
   ExpectShort(MakeKserveTarget, 3, 2);
   ExpectShort(MakeKserveTarget, 3, 0);
+}
+
+TEST_P(GrpcTargetsTest, EachRequestOfKserveNamesTheVersion) {
+  Ask(MakeKserveTarget, 1, 1);
+  spec_.model_version = 3;
+  Ask(MakeKserveTarget, 1, 1);
+  EXPECT_THAT(inference_.versions(), ElementsAre("", "", "", "3", "3", "3"));
 }
 
 TEST_P(GrpcTargetsTest, RecordedRequestsHaveTheirOwnNumberOfSequences) {

@@ -168,7 +168,13 @@ TEST(ComparisonTest, NamesTheSettingsThatDiffer) {
   nlohmann::ordered_json b = a;
   b["server"] = "two:1";
   b["seed"] = 2;
-  EXPECT_TRUE(CompareSettings(a, b).empty());
+  b["model_version"] = 2;
+  EXPECT_TRUE(CompareSettings(a, b).empty()) << "older reports tell no version";
+  a["model_version"] = 0;
+  ASSERT_EQ(CompareSettings(a, b).size(), 1);
+  EXPECT_EQ(CompareSettings(a, b)[0].name, "model_version");
+  EXPECT_FALSE(CompareSettings(a, b)[0].is_load);
+  b["model_version"] = 0;
   b["model"] = "n";
   b["rate"] = 200;
   const std::vector<SettingDifference> differences = CompareSettings(a, b);

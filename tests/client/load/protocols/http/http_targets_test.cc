@@ -118,6 +118,16 @@ TEST_F(HttpTargetsTest, KserveSendsJsonWhereItIsAskedTo) {
               HasSubstr("--batch 3: the limit of m is 2"));
 }
 
+TEST_F(HttpTargetsTest, KserveNamesTheVersionInEachPath) {
+  Serve({{"/v2/models/m/versions/3", CannedAnswer(200, kMetadata)},
+         {"/v2/models/m/versions/3/config", CannedAnswer(200, kConfig)},
+         {BinaryBody(), CannedAnswer(200, KserveAnswer(2))}});
+  TargetSpec spec = Spec();
+  spec.model_version = 3;
+  EXPECT_EQ(Ask(MakeKserveHttpTarget(spec)).sequences, 2);
+  EXPECT_THAT(server_->last_head(), StartsWith("POST /v2/models/m/versions/3/infer HTTP/1.1\r\n"));
+}
+
 // The configuration is Triton's addition to the protocol.
 TEST_F(HttpTargetsTest, KserveDoesWithoutConfigurationWhereTheServerHasNone) {
   for (const int code : {400, 404, 405, 501, 301, 408, 409, 422, 503}) {

@@ -3,8 +3,7 @@
 include_guard()
 
 include(KernelDependencies)
-find_package(Protobuf REQUIRED)
-find_package(gRPC CONFIG REQUIRED)
+include(ClientDependencies)
 find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(spdlog CONFIG REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS SSL)

@@ -21,8 +21,6 @@ if(TARGET attendant_cuda)
   install(TARGETS attendant_cuda LIBRARY DESTINATION lib/attendant COMPONENT cuda EXCLUDE_FROM_ALL)
 endif()
 
-include(InstallClient)
-
 # A package does not build what is not installed.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 

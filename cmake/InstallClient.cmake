@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The C++ client, for programs that find it with find_package(attendant_client CONFIG) and link attendant::client. Not in
-# the package: cmake --install build/release --component client
+# The C++ client, for programs that find it with find_package(attendant_client CONFIG) and link attendant::client.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -9,14 +8,13 @@ set_target_properties(attendant_client PROPERTIES EXPORT_NAME client)
 set_target_properties(attendant_client_messages PROPERTIES EXPORT_NAME client_messages)
 
 install(TARGETS attendant_client attendant_client_messages EXPORT attendant_client
-        ARCHIVE COMPONENT client EXCLUDE_FROM_ALL
-        FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attendant COMPONENT client EXCLUDE_FROM_ALL)
+        FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attendant)
 install(EXPORT attendant_client NAMESPACE attendant:: FILE attendant_client-targets.cmake
-        DESTINATION ${attendant_client_cmake_dir} COMPONENT client EXCLUDE_FROM_ALL)
+        DESTINATION ${attendant_client_cmake_dir})
 
 # Before 1.0 a minor version may change the interface.
 set(version_file ${CMAKE_CURRENT_BINARY_DIR}/attendant_client-config-version.cmake)
 write_basic_package_version_file(${version_file} COMPATIBILITY SameMinorVersion)
-install(FILES cmake/attendant_client-config.cmake ${version_file}
-        DESTINATION ${attendant_client_cmake_dir} COMPONENT client EXCLUDE_FROM_ALL)
-install(FILES LICENSE TYPE DOC COMPONENT client EXCLUDE_FROM_ALL)
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/attendant_client-config.cmake ${version_file}
+        DESTINATION ${attendant_client_cmake_dir})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE TYPE DOC)

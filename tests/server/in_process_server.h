@@ -77,7 +77,7 @@ class InProcessServer {
   // Calls until a metric is at least 1. Of calls that shall end at the server's deadline: one that
   // comes late to the server is cancelled by its client before.
   void CallUntilCounted(const std::string& series, const std::function<void()>& call) const;
-  // Until a connection of the gRPC port has so many calls that the server has begun.
+  // Until the busiest connection of the gRPC port has so many calls that the server has begun.
   void AwaitOpenCalls(size_t calls) const;
 
  private:

@@ -9,9 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "nlohmann/json.hpp"
 #include "tei/v1/tei.grpc.pb.h"
-#include "tests/server/http/http_client.h"
 #include "tests/server/in_process_server.h"
 #include "tests/support/checkpoint.h"
 
@@ -45,17 +43,6 @@ class RevokedKeyTest : public testing::Test {
     WriteKeys(text);
     const absl::Time end = absl::Now() + absl::Seconds(30);
     while (StatusOfNewCall().error_code() != expected) ASSERT_LT(absl::Now(), end);
-  }
-  void AwaitOpenCall(bool open = true) {
-    const absl::Time end = absl::Now() + absl::Seconds(30);
-    while (HasOpenCall() != open) ASSERT_LT(absl::Now(), end);
-  }
-  bool HasOpenCall() {
-    const auto page = nlohmann::json::parse(HttpGet(server_.http_port(), "/connections").body);
-    for (const auto& connection : page["connections"]) {
-      if (connection["open_calls"] != 0) return true;
-    }
-    return false;
   }
   // A call that no model answers.
   grpc::Status StatusOfNewCall() {
@@ -136,15 +123,15 @@ TEST_F(RevokedKeyTest, ACancelledCallThatCollectsIsNotRefused) {
   grpc::ClientContext context;
   AddKey(context);
   tei::v1::RerankResponse answer;
-  AwaitOpenCall(false);  // the watch for the model has ended
+  server_.AwaitOpenCalls(0);  // the watch for the model has ended
   const auto stream = stub->RerankStream(&context, &answer);
   ASSERT_TRUE(stream->Write(OneText()));
-  AwaitOpenCall();  // while its key counts
+  server_.AwaitOpenCalls(1);  // while its key counts
   ChangeKeys(absl::StrCat(kOther, " other infer\n"), grpc::StatusCode::UNAUTHENTICATED);
   const double refused = server_.Metric(kRefused);
   context.TryCancel();
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
-  AwaitOpenCall(false);
+  server_.AwaitOpenCalls(0);
   EXPECT_EQ(server_.Metric(kRefused), refused);
 }
 

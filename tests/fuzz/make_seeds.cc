@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the inputs that fuzzing begins with: FOLDER/HARNESS_seeds/NAME.
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "inference/grpc_service.pb.h"
 #include "kernels/core/base/regular_file.h"
 #include "kernels/core/check.h"
+#include "nlohmann/json.hpp"
 #include "tests/fuzz/seeds.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"
@@ -264,6 +266,19 @@ void SentencePieceSeeds(const Seeds& seeds) {
   }
 }
 
+// What transformers renders, and what is refused because it depends on a text that is not known.
+void ChatTemplateSeeds(const Seeds& seeds) {
+  std::ifstream file("tests/golden/chat/templates.json");
+  const auto golden = nlohmann::json::parse(file);
+  int number = 0;
+  for (const nlohmann::json& one : golden["cases"]) {
+    seeds.Add(absl::StrCat(number++), one["template"].get<std::string>());
+  }
+  seeds.Add("truth", "{% if messages[0].content %}a{% endif %}");
+  seeds.Add("equal", "{{ messages[0].content == messages[1].content }}");
+  seeds.Add("trim", "{{ messages[0].content | trim }}");
+}
+
 }  // namespace
 
 void WriteSeeds(const std::string& folder) {
@@ -277,6 +292,7 @@ void WriteSeeds(const std::string& folder) {
   ArraySeeds(Seeds(folder, "array"));
   TokenizerSeeds(Seeds(folder, "tokenizer"));
   SentencePieceSeeds(Seeds(folder, "sentencepiece"));
+  ChatTemplateSeeds(Seeds(folder, "chat_template"));
   EncoderCallSeeds(Seeds(folder, "encoder_rpc"));
   AttentionCallSeeds(Seeds(folder, "attention_rpc"));
   KServeCallSeeds(Seeds(folder, "kserve_rpc"));

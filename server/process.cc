@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/threads/steady_time.h"
 #include "spdlog/spdlog.h"
 
 namespace attendant {
@@ -47,7 +48,7 @@ void NotifyServiceManager(const std::string& state) {
   close(socket);
 }
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(absl::Duration repeat_time) : repeat_time_(repeat_time) {
   std::signal(SIGPIPE, SIG_IGN);  // a peer that goes away is an error of its socket, nothing more
   sigemptyset(&signals_);
   sigaddset(&signals_, SIGTERM);
@@ -71,14 +72,23 @@ void StopSignals::Watch(std::function<void()> on_stop) {
 
 void StopSignals::Wait(const std::function<void()>& on_stop) const {
   constexpr int kExitOfSignal = 128;  // as shells report it
-  for (bool first = true;; first = false) {
-    int signal = 0;
-    sigwait(&signals_, &signal);
+  int signal = NextSignal();
+  if (ending_) return;
+  const absl::Time stopped = SteadyNow();
+  spdlog::info("SIG{}: stopping; another, {} later or more, ends at once", sigabbrev_np(signal),
+               absl::FormatDuration(repeat_time_));
+  on_stop();
+  do {
+    signal = NextSignal();
     if (ending_) return;
-    if (!first) _exit(kExitOfSignal + signal);
-    spdlog::info("SIG{}: stopping; once more ends at once", sigabbrev_np(signal));
-    on_stop();
-  }
+  } while (SteadyNow() - stopped < repeat_time_);
+  _exit(kExitOfSignal + signal);
+}
+
+int StopSignals::NextSignal() const {
+  int signal = 0;
+  sigwait(&signals_, &signal);
+  return signal;
 }
 
 }  // namespace attendant

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace attendant {
 
@@ -22,12 +23,13 @@ absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port
 void NotifyServiceManager(const std::string& state);
 
 // Waits for SIGTERM, SIGINT and, unless it is ignored as under nohup(1), SIGHUP: on a thread of its
-// own, where anything may be called. The first signal calls `on_stop`, the second ends the process
-// at once.
+// own, where anything may be called. The first signal calls `on_stop`, one that comes `repeat_time`
+// later or more ends the process at once. Those between are of the same stop: a wrapper passes
+// signals on to a process whose group gets them too.
 class StopSignals {
  public:
   // Blocks the signals in the calling thread and all that it starts later: make it first in main.
-  StopSignals();
+  explicit StopSignals(absl::Duration repeat_time = absl::Milliseconds(500));
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
@@ -36,7 +38,9 @@ class StopSignals {
 
  private:
   void Wait(const std::function<void()>& on_stop) const;
+  int NextSignal() const;
 
+  const absl::Duration repeat_time_;
   sigset_t signals_;
   std::atomic<bool> ending_{false};
   std::thread thread_;

@@ -15,6 +15,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace attendant {
 namespace {
@@ -68,23 +70,65 @@ TEST(NotifyServiceManagerTest, GoesOnWhenNobodyListens) {
   unsetenv("NOTIFY_SOCKET");
 }
 
-// How often a process stops that gets SIGHUP, then SIGTERM.
-int StopsAfterHangup(int last_signal) {
-  std::atomic<int> stops{0};
-  StopSignals signals;
-  signals.Watch([&stops] { ++stops; });
-  kill(getpid(), SIGHUP);
-  if (last_signal != 0) kill(getpid(), last_signal);
-  while (stops == 0) std::this_thread::yield();
-  return stops;
-}
+// This process, watched.
+class Stops {
+ public:
+  explicit Stops(absl::Duration repeat_time = absl::Hours(1)) : signals_(repeat_time) {
+    signals_.Watch([this] { ++count_; });
+  }
+  void Send(int signal) { kill(getpid(), signal); }
+  void Await() const {
+    while (count_ == 0) std::this_thread::yield();
+  }
+  int count() const { return count_; }
 
-TEST(StopSignalsTest, SighupStopsLikeSigterm) { EXPECT_EQ(StopsAfterHangup(0), 1); }
+ private:
+  std::atomic<int> count_{0};
+  StopSignals signals_;
+};
+
+constexpr absl::Duration kTimeToArrive = absl::Milliseconds(100);
+
+TEST(StopSignalsTest, SighupStopsLikeSigterm) {
+  Stops stops;
+  stops.Send(SIGHUP);
+  stops.Await();
+}
 
 TEST(StopSignalsTest, AnIgnoredSighupStaysIgnored) {
   std::signal(SIGHUP, SIG_IGN);
-  EXPECT_EQ(StopsAfterHangup(SIGTERM), 1);  // a second one would end this process
+  {
+    Stops stops;
+    stops.Send(SIGHUP);
+    absl::SleepFor(kTimeToArrive);
+    EXPECT_EQ(stops.count(), 0);
+    stops.Send(SIGTERM);
+    stops.Await();
+  }
   std::signal(SIGHUP, SIG_DFL);
+}
+
+// timeout(1) sends one to its child, and one to the group.
+TEST(StopSignalsTest, OneThatFollowsAtOnceIsOfTheSameStop) {
+  Stops stops;
+  for (const int signal : {SIGTERM, SIGTERM, SIGINT}) {
+    stops.Send(signal);
+    stops.Await();
+  }
+  absl::SleepFor(kTimeToArrive);
+  EXPECT_EQ(stops.count(), 1);  // and the process goes on
+}
+
+TEST(StopSignalsTest, ALaterOneEndsTheProcess) {
+  const auto stop_twice = [] {
+    Stops stops(absl::Milliseconds(1));
+    stops.Send(SIGTERM);
+    stops.Await();
+    absl::SleepFor(kTimeToArrive);
+    stops.Send(SIGINT);
+    while (true) pause();
+  };
+  EXPECT_EXIT(stop_twice(), testing::ExitedWithCode(128 + SIGINT), "");
 }
 
 }  // namespace

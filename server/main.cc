@@ -4,9 +4,14 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -40,6 +45,22 @@ int Fail(const absl::Status& status) {
   _exit(code);
 }
 
+// For a thread that the system refuses. Without a catch nothing is unwound: the end of a gRPC that
+// has only half its threads waits for ever.
+std::terminate_handler other_terminations = nullptr;
+[[noreturn]] void OnTerminate() {
+  try {
+    if (const auto exception = std::current_exception()) std::rethrow_exception(exception);
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) {
+      EndProcess(Fail(absl::ResourceExhaustedError("the system refuses another thread")));
+    }
+  } catch (...) {  // as without this handler
+  }
+  other_terminations();
+  std::abort();
+}
+
 int Usage(const absl::Status& status) {
   std::fprintf(stderr, "attendant-server: %s\nTry attendant-server --help\n",
                std::string(status.message()).c_str());
@@ -57,21 +78,42 @@ absl::Duration StopTime(const ServerFlags& flags) {
   return absl::Seconds(flags.drain_delay_s + flags.drain_timeout_s) + kFlushTime;
 }
 
+// Stops the App, once there is one; before, nothing is lost when the process ends. Thread-safe.
+class Stopper {
+ public:
+  explicit Stopper(const ServerFlags& flags) : flags_(flags) {}
+
+  void Stop() {
+    absl::MutexLock lock(&mutex_);
+    if (app_ == nullptr) EndProcess(0);
+    NotifyServiceManager(absl::StrCat("STOPPING=1\nEXTEND_TIMEOUT_USEC=",
+                                      absl::ToInt64Microseconds(StopTime(flags_))));
+    app_->RequestStop();
+  }
+  void StartsWith(App* app) {
+    absl::MutexLock lock(&mutex_);
+    app_ = app;
+  }
+
+ private:
+  const ServerFlags& flags_;
+  absl::Mutex mutex_;
+  App* app_ ABSL_GUARDED_BY(mutex_) = nullptr;
+};
+
 int Serve(const ServerFlags& flags, const ModelSources& sources) {
+  Stopper stopper(flags);
   StopSignals signals;
+  signals.Watch([&stopper] { stopper.Stop(); });
   spdlog::info("attendant-server {}", kVersion);
-  absl::StatusOr<std::unique_ptr<App>> app = App::Start(flags, sources);
+  const absl::StatusOr<std::unique_ptr<App>> app = App::Start(flags, sources);
   if (!app.ok()) return Fail(app.status());
   if (!flags.port_file.empty()) {
     const absl::Status written =
         WritePortFile(flags.port_file, (*app)->grpc_port(), (*app)->http_port());
     if (!written.ok()) EndProcess(Fail(written));  // waits for no load in progress
   }
-  signals.Watch([&app, &flags] {
-    NotifyServiceManager(absl::StrCat("STOPPING=1\nEXTEND_TIMEOUT_USEC=",
-                                      absl::ToInt64Microseconds(StopTime(flags))));
-    (*app)->RequestStop();
-  });
+  stopper.StartsWith(app->get());
   NotifyServiceManager("READY=1");
   const absl::Status status = (*app)->Run();
   EndProcess(status.ok() ? 0 : Fail(status));
@@ -84,6 +126,7 @@ int Main(const std::vector<std::string>& arguments) {
   if (flags->help_markdown) return Print(ServerFlagsMarkdown());
   if (flags->version) return Print(absl::StrCat(kVersion, "\n"));
   ConfigureLog(flags->log_format, flags->log_level);
+  other_terminations = std::set_terminate(OnTerminate);
   const absl::StatusOr<ModelSources> sources = CollectModels(*flags);
   if (absl::IsUnavailable(sources.status())) return Fail(sources.status());
   if (!sources.ok()) return Usage(sources.status());

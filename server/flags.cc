@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "client/flags/flag_parser.h"
 #include "kernels/core/status_macros.h"
+#include "kernels/core/threads/thread_pool.h"
 #include "server/net/listening_socket.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "server/tracing/otlp_endpoint.h"
@@ -71,7 +72,7 @@ void AddHardwareFlags(ServerFlags& flags, FlagParser& parser) {
   parser.AddChoice("backend", &flags.backend, {"auto", "cpu", "cuda", "reference"},
                    "Where models compute; auto takes GPUs that support the number format, else the "
                    "CPU; reference is plain loops for tests, and slow");
-  parser.AddNumber("threads", &flags.threads, "N", {0, 4096},
+  parser.AddNumber("threads", &flags.threads, "N", {0, ThreadPool::kMaxThreads},
                    "Compute threads of all replicas together; 0 takes as many as the affinity mask "
                    "and the cgroup's CPU quota allow");
   parser.AddNumber("replicas", &flags.replicas, "N", {0, 1024},

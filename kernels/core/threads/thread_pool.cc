@@ -17,6 +17,7 @@ constexpr int kSpins = 1000;
 // Parts of ThreadPool::state_.
 constexpr uint32_t kOpen = 1u << 12;
 constexpr uint32_t kWorkers = kOpen - 1;
+static_assert(ThreadPool::kMaxThreads - 1 == kWorkers);
 constexpr uint32_t kNumber = 1u << 13;  // one job on
 uint32_t NumberOf(uint32_t state) { return state & ~(kNumber - 1); }
 
@@ -30,7 +31,7 @@ void Pause() {
 
 ThreadPool::ThreadPool(ThreadTeam team, std::function<void()> on_thread_start)
     : team_(std::move(team)) {
-  ATTENDANT_CHECK(team_.threads <= static_cast<int>(kWorkers));
+  ATTENDANT_CHECK(team_.threads <= kMaxThreads);
   try {
     Start(on_thread_start);
   } catch (...) {

@@ -20,8 +20,10 @@ class ThreadPool {
  public:
   using Task = absl::FunctionRef<void(int64_t index, int thread)>;
 
+  static constexpr int kMaxThreads = 4096;
+
   // `on_thread_start` runs once on every worker, before any task. Throws when the system refuses a
-  // thread.
+  // thread. REQUIRES: at most kMaxThreads.
   explicit ThreadPool(ThreadTeam team, std::function<void()> on_thread_start = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

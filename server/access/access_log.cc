@@ -103,7 +103,15 @@ void AccessLog::Write(std::deque<AccessRecord>& records) {
     }
     const bool written = file_.Append(ToJsonLine(record), ending_);
     metrics_.CountAccessLogLine(written ? LogLine::kWritten : LogLine::kFailed);
+    if (!written) TellOfFailure();
   }
+}
+
+void AccessLog::TellOfFailure() {
+  const absl::Time now = SteadyNow();
+  if (now - told_ < absl::Minutes(1)) return;
+  told_ = now;
+  options_.on_failure();
 }
 
 }  // namespace attendant

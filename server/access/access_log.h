@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -27,6 +28,7 @@ class AccessLog {
     double sample = 1;               // share of the requests without an error, from 0 to 1
     int64_t max_lines_per_s = 1000;  // of all lines
     size_t max_queued = 8192;        // lines that wait for the thread; about 8 MiB
+    std::function<void()> on_failure = [] {};  // lines do not come to the file; once a minute
   };
 
   // `metrics` must outlive the log.
@@ -49,14 +51,16 @@ class AccessLog {
   bool WithinRate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Loop();
   void Write(std::deque<AccessRecord>& records);
+  void TellOfFailure();
 
   const Options options_;
   ServerMetrics& metrics_;
   IdSource dice_;
   std::atomic<bool> ending_{false};
 
-  LogFile file_;        // the thread's
-  absl::Time renewed_;  // likewise
+  LogFile file_;                            // the thread's
+  absl::Time renewed_;                      // likewise
+  absl::Time told_ = absl::InfinitePast();  // of a failure; likewise
 
   absl::Mutex mutex_;
   SteadyCondVar written_;

@@ -52,7 +52,12 @@ std::unique_ptr<AccessLog> MakeAccessLog(const AccessFlags& flags, std::optional
   return std::make_unique<AccessLog>(
       *std::move(file),
       AccessLog::Options{.sample = flags.access_log_sample,
-                         .max_lines_per_s = flags.access_log_lines_per_s},
+                         .max_lines_per_s = flags.access_log_lines_per_s,
+                         .on_failure =
+                             [path = flags.access_log] {
+                               spdlog::warn("--access_log {}: lines are lost, a write failed",
+                                            path);
+                             }},
       metrics);
 }
 

@@ -202,13 +202,18 @@ TEST_F(AccessLogTest, AStuckReaderCostsLinesAndNothingElse) {
   close(reader);
 }
 
-TEST_F(AccessLogTest, AFullDiskIsCounted) {
+TEST_F(AccessLogTest, AFullDiskIsCountedAndTold) {
   const std::string full = "/dev/full";
   if (access(full.c_str(), W_OK) != 0) GTEST_SKIP() << "there is no /dev/full";
   absl::StatusOr<LogFile> file = LogFile::Open(full);
   ASSERT_TRUE(file.ok()) << file.status();
-  AccessLog(*std::move(file), {}, metrics_).Add(Record("m"));
-  EXPECT_EQ(Counted("failed"), 1);
+  int told = 0;
+  {
+    AccessLog log(*std::move(file), {.on_failure = [&told] { ++told; }}, metrics_);
+    for (int i = 0; i < 3; ++i) log.Add(Record("m"));
+  }
+  EXPECT_EQ(Counted("failed"), 3);
+  EXPECT_EQ(told, 1) << "once a minute";
 }
 
 TEST_F(AccessLogTest, AFileThatCannotBeIsAnError) {

@@ -59,6 +59,11 @@ void AddRetryAfter(const absl::Status& status, HttpResponse& response) {
   response.headers.emplace_back("Retry-After-Ms", absl::StrCat(absl::ToInt64Milliseconds(*delay)));
 }
 
+// Each 401 names a way to send the key (RFC 9110, 11.6.1).
+void AddChallenge(const absl::Status& status, HttpResponse& response) {
+  if (absl::IsUnauthenticated(status)) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+}
+
 void Compress(const HttpExchange& exchange, HttpResponse& response) {
   if (!response.compressible || response.body.size() < kLeastGzipBytes) return;
   response.headers.emplace_back("Vary", "Accept-Encoding");
@@ -74,6 +79,7 @@ HttpFailure FailureOf(const absl::Status& status) { return {CodeOf(status.code()
 HttpResponse ErrorResponse(const HttpRoute& route, const HttpFailure& failure) {
   HttpResponse response = route.error(failure);
   AddRetryAfter(failure.status, response);
+  AddChallenge(failure.status, response);
   return response;
 }
 

@@ -379,6 +379,8 @@ TEST(HttpAccessTest, ABearerKeyOpensItsGroups) {
         .code;
   };
   EXPECT_EQ(code(""), 401);
+  EXPECT_THAT(HttpPost(server.http_port(), kPath, kHello, "").head,
+              HasSubstr("WWW-Authenticate: Bearer\r\n"));
   EXPECT_EQ(code("wrong-key-0123456789"), 401);
   EXPECT_EQ(code("read-key-0123456789"), 403);
   EXPECT_EQ(code("infer-key-0123456789"), 200);

@@ -105,6 +105,7 @@ Sha256Digest Sha256(absl::string_view text) {
 }
 
 absl::StatusOr<ApiKeys> ApiKeys::Parse(absl::string_view text) {
+  absl::ConsumePrefix(&text, "\xef\xbb\xbf");  // the byte-order mark of some editors
   ApiKeys keys;
   int number = 0;
   for (const absl::string_view raw : absl::StrSplit(text, '\n')) {

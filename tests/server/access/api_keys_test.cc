@@ -48,6 +48,14 @@ TEST(ApiKeysTest, ReadsKeysNamesAndGroups) {
   EXPECT_EQ(keys->Find(std::string(1 << 20, 'x')), nullptr);
 }
 
+TEST(ApiKeysTest, AByteOrderMarkIsSkipped) {
+  for (const char* const first : {"", "# a comment\n"}) {
+    const auto keys = ApiKeys::Parse(absl::StrCat("\xef\xbb\xbf", first, kKey, " search infer"));
+    ASSERT_TRUE(keys.ok()) << keys.status();
+    EXPECT_NE(keys->Find(kKey), nullptr);
+  }
+}
+
 TEST(ApiKeysTest, AHashStandsForItsKey) {
   const auto keys = ApiKeys::Parse(absl::StrCat(kHash, " search infer"));
   ASSERT_TRUE(keys.ok()) << keys.status();

@@ -54,7 +54,8 @@ def to_sequence(given: Input) -> pb.Sequence:
                 return pb.Sequence(pair=pb.TextPair(first=first, second=second))
         raise TypeError(f"a tuple is a pair of two texts, not {given!r}")
     if given is None or isinstance(given, (bytes, int, float, np.generic)):
-        raise TypeError(f"an input is a text, a pair of two texts or token ids, not {given!r}")
+        raise TypeError(f"an input is a text, a pair of two texts or a list of token ids, not {given!r}; "
+                        "[[101, 102]] has the token ids of one input")
     ids = given if isinstance(given, TokenIds) else TokenIds(given)
     return pb.Sequence(ids=pb.TokenIds(
         token_ids=_numbers("token_ids", ids.token_ids, 1), segment_ids=_numbers("segment_ids", ids.segment_ids, 1),
@@ -76,7 +77,7 @@ def split(inputs: Iterable[Input], max_sequences: int) -> Iterator[tuple[int, li
     try:
         iter(inputs)
     except TypeError:
-        raise TypeError(f"inputs are a text, token ids, or any number of them, not {inputs!r}") from None
+        raise TypeError(f"inputs are a text, TokenIds, or any number of inputs, not {inputs!r}") from None
     first, size, sequences = 0, 0, list[pb.Sequence]()
     for sequence in map(to_sequence, inputs):
         bytes_more = sequence.ByteSize()

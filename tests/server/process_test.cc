@@ -93,6 +93,7 @@ TEST(StopSignalsTest, SighupStopsLikeSigterm) {
   Stops stops;
   stops.Send(SIGHUP);
   stops.Await();
+  EXPECT_EQ(stops.count(), 1);
 }
 
 TEST(StopSignalsTest, AnIgnoredSighupStaysIgnored) {
@@ -104,6 +105,7 @@ TEST(StopSignalsTest, AnIgnoredSighupStaysIgnored) {
     EXPECT_EQ(stops.count(), 0);
     stops.Send(SIGTERM);
     stops.Await();
+    EXPECT_EQ(stops.count(), 1);
   }
   std::signal(SIGHUP, SIG_DFL);
 }

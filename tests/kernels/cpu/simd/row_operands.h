@@ -13,11 +13,11 @@
 #include "kernels/cpu/simd/vector_kernels.h"
 #include "tests/support/guarded_allocator.h"
 
-// What tests of the row kernels read and write.
+// Operands and results for tests of the row kernels.
 
 namespace attendant::cpu {
 
-// What a kernel must not read behind.
+// Ends where its memory does: a kernel that reads behind it ends the test.
 using Values = GuardedVector<float>;
 
 inline Values Random(int64_t count, uint32_t seed, float spread = 1) {

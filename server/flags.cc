@@ -84,7 +84,7 @@ void AddHardwareFlags(ServerFlags& flags, FlagParser& parser) {
       "Bind each compute thread to a processor; auto does so if one model has all "
       "processors of the affinity mask, on if no two threads would share a processor");
   parser.AddChoice("cpu_isa", &flags.cpu_isa,
-                   {"auto", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"},
+                   {"auto", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "avx512_bf16", "amx"},
                    "Highest instruction set to use on the CPU; auto is the best that the CPU has");
   parser.AddChoice("matmul", &flags.matmul, {"auto", "onednn", "tiles"},
                    "Who multiplies matrices on the CPU where both can; auto is whichever was "

@@ -22,9 +22,9 @@ ABSL_FLAG(std::string, shape, "minilm",
           "a folder of tests/bench/shapes, or with a slash any folder");
 ABSL_FLAG(int, max_positions, 0, "of random weights: the longest sequence; 0: that of the shape");
 ABSL_FLAG(std::string, dtype, "f32", "auto, f32, bf16 or int8");
-ABSL_FLAG(
-    std::string, cpu_isa, "auto",
-    "the highest instruction set to use: auto, avx2, avx512, avx512_vnni, avx512_bf16 or amx");
+ABSL_FLAG(std::string, cpu_isa, "auto",
+          "the highest instruction set to use: auto, avx2, avx2_vnni, avx512, avx512_vnni, "
+          "avx512_bf16 or amx");
 ABSL_FLAG(std::string, matmul, "auto", "who multiplies: auto, onednn or tiles");
 ABSL_FLAG(int, threads, 0, "0: what this process may use");
 ABSL_FLAG(int, replicas, 1, "sessions that compute batches at the same time and share the threads");

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/backends/cuda_backend.h"
 #include "kernels/checkpoints/checkpoint.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -63,17 +64,13 @@ void AddCuda(const char* name, const std::string& library, std::vector<NamedBack
 std::vector<NamedBackend> AvailableBackends() {
   std::vector<NamedBackend> available;
   available.push_back({"reference", MakeReferenceBackend()});
-  const std::pair<const char*, CpuIsa> isas[] = {{"cpu/avx2", CpuIsa::kAvx2},
-                                                 {"cpu/avx512", CpuIsa::kAvx512},
-                                                 {"cpu/avx512_vnni", CpuIsa::kAvx512Vnni},
-                                                 {"cpu/avx512_bf16", CpuIsa::kAvx512Bf16},
-                                                 {"cpu/amx", CpuIsa::kAmx}};
-  for (const auto& [name, isa] : isas) {
+  for (const CpuIsa isa : kCpuIsaLevels) {
+    const std::string name = absl::StrCat("cpu/", CpuIsaName(isa));
     auto backend = MakeCpuBackend({.isa = isa});
     if (backend.ok()) {
       available.push_back({name, *std::move(backend)});
     } else {
-      std::printf("skipping %s: %s\n", name, backend.status().ToString().c_str());
+      std::printf("skipping %s: %s\n", name.c_str(), backend.status().ToString().c_str());
     }
   }
   AddCuda("cuda", BUILT_CUDA_LIBRARY, available);

@@ -31,7 +31,7 @@ constexpr int64_t kMaxInt8Inputs = ((int64_t{1} << 31) - 1) / (255 * 127);
 
 // Below VNNI oneDNN adds products of bytes in 16 bits, which saturate.
 bool OneDnnSumsExactly(const IsaLevel& level, DType dtype) {
-  return dtype != DType::kInt8 || level.isa >= CpuIsa::kAvx512Vnni;
+  return dtype != DType::kInt8 || !level.kernels.int8_matmul.paired;
 }
 
 // Not what oneDNN has on plain AVX2, "gemm:jit:f32": with some k a row's bits depend on the others.

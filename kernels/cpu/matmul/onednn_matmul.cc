@@ -86,6 +86,8 @@ dnnl::cpu_isa OneDnnIsa(CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kAvx2:
       return dnnl::cpu_isa::avx2;
+    case CpuIsa::kAvx2Vnni:
+      return dnnl::cpu_isa::avx2_vnni;
     case CpuIsa::kAvx512:
       return dnnl::cpu_isa::avx512_core;
     case CpuIsa::kAvx512Vnni:

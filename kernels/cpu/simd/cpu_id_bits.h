@@ -17,10 +17,11 @@ inline constexpr uint32_t kAvx512Vnni = 1u << 11;  // leaf 7, ecx
 inline constexpr uint32_t kAmxBf16 = 1u << 22;     // leaf 7, edx, as the next two
 inline constexpr uint32_t kAmxTile = 1u << 24;
 inline constexpr uint32_t kAmxInt8 = 1u << 25;
-inline constexpr uint32_t kAvx512Bf16 = 1u << 5;  // leaf 7, subleaf 1, eax
-inline constexpr uint64_t kXcr0Avx = 0x6;         // xmm, ymm
-inline constexpr uint64_t kXcr0Avx512 = 0xe6;     // and opmask, zmm
-inline constexpr uint64_t kXcr0Amx = 0x60000;     // tile configuration, tile data
+inline constexpr uint32_t kAvxVnni = 1u << 4;  // leaf 7, subleaf 1, eax, as the next
+inline constexpr uint32_t kAvx512Bf16 = 1u << 5;
+inline constexpr uint64_t kXcr0Avx = 0x6;      // xmm, ymm
+inline constexpr uint64_t kXcr0Avx512 = 0xe6;  // and opmask, zmm
+inline constexpr uint64_t kXcr0Amx = 0x60000;  // tile configuration, tile data
 
 inline bool Has(uint64_t word, uint64_t bits) { return (word & bits) == bits; }
 

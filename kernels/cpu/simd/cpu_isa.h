@@ -9,17 +9,24 @@
 
 namespace attendant {
 
-// A level of instructions; each level has everything of the levels before it.
+// A level of instructions, from the slowest to the fastest. Each from kAvx512 on has everything of
+// the one before it, but for kAvx512 itself: it and kAvx2Vnni each have everything of kAvx2.
 enum class CpuIsa : uint8_t {
-  kAuto,  // the best of this machine
-  kAvx2,  // and FMA
+  kAuto,      // the best of this machine
+  kAvx2,      // and FMA
+  kAvx2Vnni,  // AVX-VNNI: of processors for laptops and desktops, and of Xeons with E-cores
   kAvx512,
   kAvx512Vnni,
   kAvx512Bf16,
   kAmx,  // attention in bf16, and matmuls in bf16 and int8
 };
 
-absl::string_view CpuIsaName(CpuIsa isa);  // "auto", "avx2", "avx512", "avx512_vnni", ...
+// All but kAuto.
+inline constexpr CpuIsa kCpuIsaLevels[] = {CpuIsa::kAvx2,       CpuIsa::kAvx2Vnni,
+                                           CpuIsa::kAvx512,     CpuIsa::kAvx512Vnni,
+                                           CpuIsa::kAvx512Bf16, CpuIsa::kAmx};
+
+absl::string_view CpuIsaName(CpuIsa isa);  // "auto", "avx2", "avx2_vnni", "avx512", ...
 
 // INVALID_ARGUMENT, with the names that exist, for any other word.
 absl::StatusOr<CpuIsa> ParseCpuIsa(absl::string_view name);

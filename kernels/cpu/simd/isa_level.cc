@@ -2,6 +2,7 @@
 #include "kernels/cpu/simd/isa_level.h"
 
 #include <array>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/check.h"
@@ -10,8 +11,9 @@
 namespace attendant::cpu {
 namespace {
 
-std::array<IsaLevel, 5> LevelsWith(MatmulChoice matmul) {
+std::array<IsaLevel, std::size(kCpuIsaLevels)> LevelsWith(MatmulChoice matmul) {
   return {{{CpuIsa::kAvx2, matmul, kAvx2Kernels, false},
+           {CpuIsa::kAvx2Vnni, matmul, kAvx2VnniKernels, false},
            {CpuIsa::kAvx512, matmul, kAvx512Kernels, false},
            {CpuIsa::kAvx512Vnni, matmul, kAvx512VnniKernels, false},
            {CpuIsa::kAvx512Bf16, matmul, kAvx512Bf16Kernels, true},
@@ -41,9 +43,9 @@ absl::StatusOr<MatmulChoice> ParseMatmulChoice(absl::string_view name) {
 }
 
 absl::StatusOr<const IsaLevel*> FindIsaLevel(CpuIsa isa, MatmulChoice matmul) {
-  static const std::array<IsaLevel, 5> kLevels[] = {LevelsWith(MatmulChoice::kAuto),
-                                                    LevelsWith(MatmulChoice::kOneDnn),
-                                                    LevelsWith(MatmulChoice::kTiles)};
+  static const std::array<IsaLevel, std::size(kCpuIsaLevels)> kLevels[] = {
+      LevelsWith(MatmulChoice::kAuto), LevelsWith(MatmulChoice::kOneDnn),
+      LevelsWith(MatmulChoice::kTiles)};
   ATTENDANT_ASSIGN_OR_RETURN(const CpuIsa chosen, ChooseCpuIsa(isa, ReadCpuIdWords()));
   for (const IsaLevel& level : kLevels[static_cast<size_t>(matmul)]) {
     if (level.isa == chosen) return &level;

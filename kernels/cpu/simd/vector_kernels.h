@@ -181,7 +181,7 @@ struct RowKernels {
 // The hand-written kernels, compiled once for each instruction set from vector_kernels.inc.
 // All are pure functions of their arguments: a row's result does not depend on the rows beside it.
 struct VectorKernels {
-  const char* isa;  // "avx2", "avx512", "avx512_vnni", "avx512_bf16" or "amx"
+  const char* isa;  // as CpuIsaName has it
 
   // states = LayerNorm(token + segment + position), all [hidden]; without gamma their sum.
   void (*embed)(const float* token, const float* segment, const float* position,
@@ -200,6 +200,7 @@ struct VectorKernels {
 };
 
 extern const VectorKernels kAvx2Kernels;
+extern const VectorKernels kAvx2VnniKernels;
 extern const VectorKernels kAvx512Kernels;
 extern const VectorKernels kAvx512VnniKernels;
 extern const VectorKernels kAvx512Bf16Kernels;

@@ -32,6 +32,7 @@ struct Expected {
 };
 constexpr Expected kExpected[] = {
     {CpuIsa::kAvx2, false, false, dnnl::cpu_isa::avx2},
+    {CpuIsa::kAvx2Vnni, false, true, dnnl::cpu_isa::avx2_vnni},
     {CpuIsa::kAvx512, false, false, dnnl::cpu_isa::avx512_core},
     {CpuIsa::kAvx512Vnni, false, true, dnnl::cpu_isa::avx512_core_vnni},
     {CpuIsa::kAvx512Bf16, true, true, dnnl::cpu_isa::avx512_core_bf16},
@@ -130,10 +131,11 @@ void LookAtOneDnn(CpuIsa isa) {
       const auto encoder = (*backend)->Prepare(config, RandomWeights(config, 5), dtype);
       ASSERT_TRUE(encoder.ok()) << encoder.status();
       EXPECT_EQ((*encoder)->info().matmul, "onednn");
+      const bool has_none = dtype == DType::kInt8 ? isa == CpuIsa::kAvx2 : isa < CpuIsa::kAvx512;
       const bool may_be_slow = config.hidden % 64 != 0 || (dtype == DType::kInt8 && !Of(isa).vnni);
-      if (isa == CpuIsa::kAvx2 || !may_be_slow) {
+      if (has_none || !may_be_slow) {
         EXPECT_THAT((*encoder)->info().matmul_implementation,
-                    StartsWith(isa == CpuIsa::kAvx2 ? "tiles" : "brg"));
+                    StartsWith(has_none ? "tiles" : "brg"));
       }
       ExpectCloseToReference(config, **encoder, Tolerance(dtype));
     }
@@ -179,7 +181,7 @@ void LookAtSlowMatmuls(CpuIsa isa) {
     const auto matmul =
         cpu::OneDnnMatmul::Create({.dtype = dtype, .k = 96, .n = 64, .max_rows = 32});
     if (matmul.ok()) {
-      const bool on_avx2 = isa == CpuIsa::kAvx2 && dtype == DType::kF32;
+      const bool on_avx2 = isa < CpuIsa::kAvx512 && dtype == DType::kF32;
       EXPECT_THAT((*matmul)->implementation(), StartsWith(on_avx2 ? "gemm:jit:f32" : "brg"));
     } else {
       EXPECT_FALSE(supported);
@@ -199,8 +201,8 @@ void HoldTwice(CpuIsa isa) {
   EXPECT_TRUE(cpu::LimitOneDnn(isa).ok()) << "every model's back end asks again";
   const CpuIsa other = isa == CpuIsa::kAvx2 ? CpuIsa::kAvx512 : CpuIsa::kAvx2;
   const bool has_other = ChooseCpuIsa(other, ReadCpuIdWords()).ok();
-  EXPECT_EQ(cpu::LimitOneDnn(other).code(), has_other ? absl::StatusCode::kFailedPrecondition
-                                                      : absl::StatusCode::kUnavailable);
+  EXPECT_EQ(cpu::LimitOneDnn(other).code(),
+            has_other ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kUnavailable);
 }
 
 TEST_P(ForcedIsaTest, OneLevelForTheProcess) {
@@ -218,9 +220,7 @@ TEST_P(ForcedIsaTest, HoldingDownComesFirst) {
   InChild([] { HoldTooLate(GetParam()); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, ForcedIsaTest,
-                         testing::Values(CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Vnni,
-                                         CpuIsa::kAvx512Bf16, CpuIsa::kAmx),
+INSTANTIATE_TEST_SUITE_P(Levels, ForcedIsaTest, testing::ValuesIn(kCpuIsaLevels),
                          [](const auto& parameter) {
                            return std::string(CpuIsaName(parameter.param));
                          });

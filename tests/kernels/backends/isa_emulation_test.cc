@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole encoders on AVX-512 and AMX, by their emulation: every family beside a level below, batches
-// beside single sequences. On a machine that has them the other tests of this folder do that for
-// the real ones.
+// Whole encoders on AVX-VNNI, AVX-512 and AMX, by their emulation: every family beside a level
+// below, batches beside single sequences. On a machine that has them the other tests of this folder
+// do that for the real ones.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -49,6 +49,7 @@ struct Comparison {
   double allowed;  // 1 - cosine of the states
 };
 constexpr Comparison kComparisons[] = {
+    {{CpuIsa::kAvx2Vnni, DType::kInt8}, {CpuIsa::kAvx2, DType::kInt8}, 0},
     {{CpuIsa::kAvx512, DType::kF32}, {CpuIsa::kAvx2, DType::kF32}, 1e-6},
     {{CpuIsa::kAvx512, DType::kInt8}, {CpuIsa::kAvx2, DType::kInt8}, 5e-3},
     {{CpuIsa::kAvx512Vnni, DType::kInt8}, {CpuIsa::kAvx512, DType::kInt8}, 0},

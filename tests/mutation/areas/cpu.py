@@ -262,6 +262,12 @@ MUTANTS = {
         ("_mm512_srai_epi16(«_mm512_slli_epi16(w, 8)», 8)", "w"),
         ("DotWords(«even», _mm512_srli_epi16(x, 8)", "_mm512_castps_si512(c)"),
     ],
+    "kernels/cpu/simd/levels/simd_avx2_vnni.h": [
+        ("_mm256_castps_si256(c), «_mm256_castps_si256(a)»", "_mm256_castps_si256(b)"),
+    ],
+    "kernels/cpu/simd/cpu_isa.cc": [
+        ("missing = «FirstMissing(level->base, words)»", "static_cast<const Level*>(nullptr)"),
+    ],
     "kernels/cpu/simd/amx/simd_amx.h": [
         ("_mm512_permutex2var_epi64(low, «second», high)", "first"),
         ("_mm512_cvtne2ps_pbh(«second», first)", "first"),

@@ -10,9 +10,9 @@
 #define __AVX512BF16__ 1  // as -mavx512bf16 does
 #endif
 
-// The instructions of AVX-512 that the kernels use (Intel SDM, volume 2), computed with AVX2. Code
-// in namespace attendant finds these types and functions before the compiler's of the same names:
-// compiled with this header, it runs on any processor that has AVX2 and FMA.
+// The instructions of AVX-512 and AVX-VNNI that the kernels use (Intel SDM, volume 2), computed
+// with AVX2. Code in namespace attendant finds these types and functions before the compiler's of
+// the same names: compiled with this header, it runs on any processor that has AVX2 and FMA.
 
 // Without optimization, those that contain a constant are macros.
 #undef _mm512_cmp_ps_mask
@@ -283,11 +283,15 @@ ATTENDANT_EMULATED __m512 _mm512_rcp14_ps(__m512 v) {
 // ---- Integers, and between formats ----
 
 // The even and the odd bytes of each lane, widened.
+ATTENDANT_EMULATED __m256i _mm256_dpbusd_avx_epi32(__m256i c, __m256i a, __m256i b) {
+  const __m256i even = _mm256_madd_epi16(_mm256_and_si256(a, _mm256_set1_epi16(0xff)),
+                                         _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8));
+  const __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(a, 8), _mm256_srai_epi16(b, 8));
+  return _mm256_add_epi32(c, _mm256_add_epi32(even, odd));
+}
 ATTENDANT_EMULATED __m512i _mm512_dpbusd_epi32(__m512i c, __m512i a, __m512i b) {
-  const __m512i even = _mm512_madd_epi16(_mm512_and_si512(a, _mm512_set1_epi16(0xff)),
-                                         _mm512_srai_epi16(_mm512_slli_epi16(b, 8), 8));
-  const __m512i odd = _mm512_madd_epi16(_mm512_srli_epi16(a, 8), _mm512_srai_epi16(b, 8));
-  return _mm512_add_epi32(c, _mm512_add_epi32(even, odd));
+  return {_mm256_dpbusd_avx_epi32(c.low, a.low, b.low),
+          _mm256_dpbusd_avx_epi32(c.high, a.high, b.high)};
 }
 ATTENDANT_EMULATED __m512i _mm512_cvtepu16_epi32(__m256i v) {
   return {_mm256_cvtepu16_epi32(_mm256_castsi256_si128(v)),

@@ -132,9 +132,7 @@ TEST_P(AttentionWeightsTest, HugeLogits) {
 
 TEST_P(AttentionWeightsTest, MasksBiasesAndWindows) {
   using Bias = AttentionShape::Bias;
-  const CpuIsa isa = GetParam() == &kAvx2Kernels     ? CpuIsa::kAvx2
-                     : GetParam() == &kAvx512Kernels ? CpuIsa::kAvx512
-                                                     : CpuIsa::kAvx512Bf16;
+  const CpuIsa isa = *ParseCpuIsa(GetParam()->isa);
   for (DType dtype : {DType::kF32, DType::kBf16}) {
     const FlashAttention attention = *FlashAttention::Create(dtype, isa);
     for (int64_t keys : {1, 15, 16, 17, 64, 129, 600}) {

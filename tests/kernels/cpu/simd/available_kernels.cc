@@ -7,8 +7,7 @@ namespace attendant::cpu {
 
 std::vector<const IsaLevel*> AvailableLevels(MatmulChoice matmul) {
   std::vector<const IsaLevel*> levels;
-  for (const CpuIsa isa :
-       {CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Vnni, CpuIsa::kAvx512Bf16, CpuIsa::kAmx}) {
+  for (const CpuIsa isa : kCpuIsaLevels) {
     if (const auto level = FindIsaLevel(isa, matmul); level.ok()) levels.push_back(*level);
   }
   return levels;

@@ -17,6 +17,8 @@ constexpr uint32_t Bit(Bits... bits) {
 // Generations of processors, by the bits that matter here.
 constexpr CpuIdWords kIvyBridge{.leaf1_ecx = Bit(27, 28), .xcr0 = 0x7};
 constexpr CpuIdWords kHaswell{.leaf1_ecx = Bit(12, 27, 28), .leaf7_ebx = Bit(5), .xcr0 = 0x7};
+constexpr CpuIdWords kAlderLake{
+    .leaf1_ecx = Bit(12, 27, 28), .leaf7_ebx = Bit(5), .leaf7_1_eax = Bit(4), .xcr0 = 0x7};
 constexpr CpuIdWords kSkylakeSp{
     .leaf1_ecx = Bit(12, 27, 28), .leaf7_ebx = Bit(5, 16, 17, 30, 31), .xcr0 = 0xe7};
 constexpr CpuIdWords kCascadeLake{.leaf1_ecx = Bit(12, 27, 28),
@@ -34,7 +36,7 @@ constexpr CpuIdWords kSapphireRapids{.leaf1_ecx = Bit(12, 27, 28),
                                      .leaf7_ebx = Bit(5, 16, 17, 30, 31),
                                      .leaf7_ecx = Bit(11),
                                      .leaf7_edx = Bit(22, 24, 25),
-                                     .leaf7_1_eax = Bit(5),
+                                     .leaf7_1_eax = Bit(4, 5),
                                      .xcr0 = 0x600e7,
                                      .tile_data_allowed = true};
 
@@ -45,6 +47,7 @@ CpuIdWords With(CpuIdWords words, void (*change)(CpuIdWords&)) {
 
 TEST(CpuIsaTest, TheBestLevelOfRealProcessors) {
   EXPECT_EQ(*ChooseCpuIsa(CpuIsa::kAuto, kHaswell), CpuIsa::kAvx2);
+  EXPECT_EQ(*ChooseCpuIsa(CpuIsa::kAuto, kAlderLake), CpuIsa::kAvx2Vnni);
   EXPECT_EQ(*ChooseCpuIsa(CpuIsa::kAuto, kSkylakeSp), CpuIsa::kAvx512);
   EXPECT_EQ(*ChooseCpuIsa(CpuIsa::kAuto, kCascadeLake), CpuIsa::kAvx512Vnni);
   EXPECT_EQ(*ChooseCpuIsa(CpuIsa::kAuto, kZen4), CpuIsa::kAvx512Bf16);
@@ -69,7 +72,7 @@ TEST(CpuIsaTest, TheOperatingSystemHasItsSay) {
   EXPECT_EQ(best(With(kSapphireRapids, [](CpuIdWords& w) { w.xcr0 = 0x200e7; })),
             CpuIsa::kAvx512Bf16)
       << "tile configuration without tile data";
-  EXPECT_EQ(best(With(kSapphireRapids, [](CpuIdWords& w) { w.xcr0 = 0x67; })), CpuIsa::kAvx2)
+  EXPECT_EQ(best(With(kSapphireRapids, [](CpuIdWords& w) { w.xcr0 = 0x67; })), CpuIsa::kAvx2Vnni)
       << "the upper zmm registers are not saved";
   EXPECT_FALSE(
       ChooseCpuIsa(CpuIsa::kAuto, With(kHaswell, [](CpuIdWords& w) { w.xcr0 = 0x3; })).ok());
@@ -86,17 +89,26 @@ TEST(CpuIsaTest, AmxNeedsTilesAndBothFormats) {
   }
 }
 
-// A level stands for all below it, whatever else the bits say (a hypervisor may mask any).
+// A level stands for all that it is built on, whatever else the bits say (a hypervisor may mask
+// any).
 TEST(CpuIsaTest, NoLevelIsSkipped) {
   const CpuIdWords words = With(kSapphireRapids, [](CpuIdWords& w) { w.leaf7_ecx &= ~(1u << 11); });
   EXPECT_EQ(*ChooseCpuIsa(CpuIsa::kAuto, words), CpuIsa::kAvx512);
   EXPECT_FALSE(ChooseCpuIsa(CpuIsa::kAmx, words).ok());
 }
 
+// AVX-512 is not built on it: Zen 4 lacks it.
+TEST(CpuIsaTest, AvxVnniMayBeMissingBelowAvx512) {
+  EXPECT_TRUE(ChooseCpuIsa(CpuIsa::kAvx2Vnni, kSapphireRapids).ok());
+  const auto refused = ChooseCpuIsa(CpuIsa::kAvx2Vnni, kZen4);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(refused.status().message(),
+            "this machine cannot compute with avx2_vnni: it lacks AVX-VNNI; its best is "
+            "avx512_bf16");
+}
+
 TEST(CpuIsaTest, LowerLevelsCanBeAskedForAndHigherOnesAreRefused) {
-  for (CpuIsa isa : {CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Vnni, CpuIsa::kAvx512Bf16}) {
-    EXPECT_EQ(*ChooseCpuIsa(isa, kSapphireRapids), isa);
-  }
+  for (CpuIsa isa : kCpuIsaLevels) EXPECT_EQ(*ChooseCpuIsa(isa, kSapphireRapids), isa);
   const auto refused = ChooseCpuIsa(CpuIsa::kAvx512Bf16, kCascadeLake);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(refused.status().message(),
@@ -105,10 +117,8 @@ TEST(CpuIsaTest, LowerLevelsCanBeAskedForAndHigherOnesAreRefused) {
 }
 
 TEST(CpuIsaTest, NamesAreReadAsTheyAreWritten) {
-  for (CpuIsa isa : {CpuIsa::kAuto, CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Vnni,
-                     CpuIsa::kAvx512Bf16, CpuIsa::kAmx}) {
-    EXPECT_EQ(*ParseCpuIsa(CpuIsaName(isa)), isa);
-  }
+  EXPECT_EQ(*ParseCpuIsa(CpuIsaName(CpuIsa::kAuto)), CpuIsa::kAuto);
+  for (CpuIsa isa : kCpuIsaLevels) EXPECT_EQ(*ParseCpuIsa(CpuIsaName(isa)), isa);
   const auto unknown = ParseCpuIsa("sse4");
   EXPECT_EQ(unknown.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("'sse4'"));
@@ -120,6 +130,7 @@ TEST(CpuIsaTest, ThisMachineAgreesWithTheCompiler) {
   const CpuIdWords words = ReadCpuIdWords();
   const auto has = [&](CpuIsa isa) { return ChooseCpuIsa(isa, words).ok(); };
   EXPECT_EQ(has(CpuIsa::kAvx2), __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+  EXPECT_EQ(has(CpuIsa::kAvx2Vnni), has(CpuIsa::kAvx2) && __builtin_cpu_supports("avxvnni"));
   EXPECT_EQ(has(CpuIsa::kAvx512),
             __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"));

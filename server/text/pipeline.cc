@@ -39,7 +39,7 @@ struct TokenizerPipeline::Ids {
   std::optional<TextOffsets> offsets;  // of the values, if asked for
   std::string normalized;              // scratch, like those below
   AlignedText aligned;
-  std::vector<TokenSpan> spans;
+  std::vector<ByteSpan> spans;
 
   size_t found() const { return dropped + values.size(); }
 
@@ -310,7 +310,7 @@ bool TokenizerPipeline::AppendIds(const Piece& piece, Ids& ids) const {
   parts_.model->Append(piece.text, ids.values, &ids.spans);
   const int32_t by_text = parts_.model->id_called_by_text();
   for (size_t i = 0; i < ids.spans.size(); ++i) {
-    const TokenSpan span = ids.spans[i];
+    const ByteSpan span = ids.spans[i];
     const int32_t id = ids.values[before + i];
     ids.offsets->Add(piece, span,
                      id == by_text ? piece.text.substr(span.begin, span.end - span.begin)

@@ -80,13 +80,13 @@ void TextOffsets::AddNormalized(const Piece& piece, AddedTokenSpaces& spaces) {
   if (trims_) spaces_.push_back(spaces.Count(piece.text));
 }
 
-void TextOffsets::Add(const Piece& piece, TokenSpan span, absl::string_view string) {
+void TextOffsets::Add(const Piece& piece, ByteSpan span, absl::string_view string) {
   AddSpan(piece, span);
   if (trims_) spaces_.push_back(CountSpaces(string).ends);
 }
 
 // The library takes a span that goes beyond its piece as one of the text.
-void TextOffsets::AddSpan(const Piece& piece, TokenSpan span) {
+void TextOffsets::AddSpan(const Piece& piece, ByteSpan span) {
   if (span.end > piece.text.size()) return AddBytes(span.begin, span.end);
   const size_t last = piece.sources[span.end - 1];
   AddBytes(piece.sources[span.begin], last + CharacterBytes(text_[last]));

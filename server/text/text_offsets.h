@@ -57,7 +57,7 @@ class TextOffsets {
   void AddNormalized(const Piece& piece, AddedTokenSpaces& spaces);
   // A token that stands for a span of `piece`; `string` is the token's own. REQUIRES: the piece has
   // sources.
-  void Add(const Piece& piece, TokenSpan span, absl::string_view string);
+  void Add(const Piece& piece, ByteSpan span, absl::string_view string);
 
   // Takes the whitespace at the ends of tokens away, as a byte-level processor does.
   // `text`: 0, or 1 for the second one of a pair.
@@ -69,7 +69,7 @@ class TextOffsets {
  private:
   // Without its whitespace.
   void AddBytes(size_t begin, size_t end);
-  void AddSpan(const Piece& piece, TokenSpan span);
+  void AddSpan(const Piece& piece, ByteSpan span);
   TokenOffset InCharacters(size_t begin, size_t end) const;
   // The offset `characters` characters after `at`, or before it. Backward gives none if there are
   // fewer.

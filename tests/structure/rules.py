@@ -21,6 +21,7 @@ def row(modules="", libraries="", private=""):
 
 TABLE = {
     "proto": row(),
+    "cmake": row(libraries="absl"),  # a type for the sources that it makes
 
     "kernels/core/threads": row(libraries="absl"),
     "kernels/core": row("kernels/core/threads", "absl"),
@@ -135,7 +136,7 @@ TABLE = {
         "proto server/access server/http server/http/doors server/http/json server/http/proto_json server/metrics "
         "server/requests server/rpc/attention server/rpc/encoder server/rpc/scan", "absl protobuf"),
     "server/http/console": row(
-        "server/access server/http server/http/attendant server/http/doors server/http/json server/metrics",
+        "cmake server/access server/http server/http/attendant server/http/doors server/http/json server/metrics",
         "absl prometheus"),
     "server/log": row("server/http/json server/text/unicode server/threads", "absl", private="grpc protobuf spdlog"),
     "server": row(
@@ -153,7 +154,7 @@ TABLE = {
     "client/load/protocols": row("proto client client/load", "absl grpc"),
     "client/load/protocols/http": row(
         "proto client client/address client/http client/load client/load/protocols", "absl grpc json", private="protobuf"),
-    "client/load/results": row("client/load", "absl grpc json", private="zlib"),
+    "client/load/results": row("client/load cmake", "absl grpc json", private="zlib"),
     "client/heatmap": row(libraries="absl pango"),
     "client/cli": row("client client/flags client/heatmap", "absl json"),
     "client/cli/local": row("client/cli client/flags server/models", "absl json"),  # commands that ask no server

@@ -5,9 +5,10 @@
     tests/structure/structure.py [ROOT]
 
 Checked: the include arrows of rules.py, types and libraries that come through other headers, includes that are missing,
-private names that meet in a unity build, cycles between modules, permissions that nothing uses, the licence line, the
-length of files, lines and functions, the number of files in a folder, loops over lists of statuses, waits by the wall
-clock, links and paths on Markdown pages, and paths of one machine. Prints one line for each fault; the exit code is 1 when there is one.
+private names that meet in a unity build, types of two definitions, cycles between modules, permissions that nothing
+uses, the licence line, the length of files, lines and functions, the number of files in a folder, loops over lists of
+statuses, waits by the wall clock, links and paths on Markdown pages, and paths of one machine. Prints one line for each
+fault; the exit code is 1 when there is one.
 """
 
 import collections
@@ -99,6 +100,7 @@ class Tree:
         self.check_names()
         self.check_missing_includes()
         self.check_private_names()
+        self.check_one_definition()
         self.check_leaks()
         self.check_cycles()
         self.check_folders()
@@ -238,6 +240,21 @@ class Tree:
                 home = homes.get((path[:-1], what)) or homes.setdefault((path, what), name)
                 if home != name:
                     self.fault(name, line, f"{what} is a name of {home} too: a unity build takes both at a time")
+
+    def check_one_definition(self):
+        """A type of two definitions: in a program that has both, one's functions may be called for the other."""
+        homes = {}
+        for name, code in self.code.items():
+            if module_of(name) in (None, "tests"):
+                continue
+            for (path, what), line in reading.definitions(code).items():
+                is_type = "(" not in what and not re.match("k[A-Z]", what)
+                if None in path or not is_type:
+                    continue
+                home = homes.setdefault((path, what), name)
+                # A file that includes the other defines a class within the type.
+                if home != name and home not in self.reach(name) and name not in self.reach(home):
+                    self.fault(name, line, f"{what} is a type of {home} too: a program may have one of them only")
 
     def check_leaks(self):
         """A library that a module may not use must not come through the headers of another."""

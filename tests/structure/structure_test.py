@@ -176,6 +176,23 @@ class StructureTest(unittest.TestCase):
                          ["server/text/b.cc:5: Read(int) is a name of server/text/c.h too: a unity build takes both at a "
                           "time"])
 
+    def test_type_of_two_definitions(self):
+        def header(code, space="attendant"):
+            return LICENCE + f"namespace {space} {{\n\n{code}\n\n}}\n"
+
+        def faults(first, second):
+            return self.faults(**{"server/text/a.h": first, "kernels/core/b.h": second})
+
+        span = "struct Span {\n};"
+        expected = ["server/text/a.h:4: Span is a type of kernels/core/b.h too: a program may have one of them only"]
+        self.assertEqual(faults(header(span), header(span)), expected)
+        self.assertEqual(faults(header(span), header("using Span = int;")), expected)
+        self.assertEqual(faults(header(span), header(span, "attendant::core")), [])
+        self.assertEqual(faults(header(span), header("struct Spans {\n};\nint Span(int a);")), [])
+        nested = {"server/text/a.h": header("class Words {\n  class Impl;\n};"),
+                  "server/text/a.cc": LICENCE + '#include "server/text/a.h"\n' + header("class Words::Impl {\n};")}
+        self.assertEqual(self.faults(**nested), [])
+
     def test_type_through_another_header_makes_a_cycle(self):
         files = {"server/text/a.h": LICENCE + "struct Words {\n};\n",
                  "server/models/b.h": LICENCE + '#include "server/text/a.h"\nusing Models = Words;\n',

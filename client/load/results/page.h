@@ -5,15 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "client/load/results/result.h"
+#include "cmake/embedded_file.h"
 
 namespace attendant {
-
-struct EmbeddedFile {
-  absl::string_view name;  // "page.js"
-  absl::string_view bytes;
-};
 
 // The files of `page`, as they were when the client was built.
 std::span<const EmbeddedFile> LoadPageFiles();

@@ -3,14 +3,9 @@
 
 #include <span>
 
-#include "absl/strings/string_view.h"
+#include "cmake/embedded_file.h"
 
 namespace attendant {
-
-struct EmbeddedFile {
-  absl::string_view name;  // "app.js"
-  absl::string_view bytes;
-};
 
 // The files of `web`, as they were when the server was built.
 std::span<const EmbeddedFile> ConsoleFiles();

@@ -65,7 +65,7 @@ class Bpe::Symbols {
     }
   }
   // REQUIRES: with_spans.
-  void AppendTo(std::vector<TokenSpan>& spans) const {
+  void AppendTo(std::vector<ByteSpan>& spans) const {
     spans.reserve(spans.size() + list_.size());
     size_t end = 0;
     for (size_t i = 0; i < list_.size();) {
@@ -146,7 +146,7 @@ Bpe::Bpe(BpeConfig config) : config_(std::move(config)), merges_(config_.merges)
 
 void Bpe::FindWholeTokens(const std::vector<VocabularyEntry>& vocabulary) {
   std::vector<int32_t> ids;
-  std::vector<TokenSpan> spans;
+  std::vector<ByteSpan> spans;
   for (const VocabularyEntry& entry : vocabulary) {
     ids.clear();
     spans.clear();
@@ -161,7 +161,7 @@ void Bpe::FindWholeTokens(const std::vector<VocabularyEntry>& vocabulary) {
 }
 
 void Bpe::Append(absl::string_view piece, std::vector<int32_t>& ids,
-                 std::vector<TokenSpan>* spans) const {
+                 std::vector<ByteSpan>* spans) const {
   const int32_t id = piece.size() <= max_whole_bytes_ ? trie_.FindId(piece) : kNoId;
   if (id != kNoId && (config_.ignore_merges || IsWhole(id))) {
     if (spans != nullptr) spans->push_back({0, piece.size()});
@@ -171,7 +171,7 @@ void Bpe::Append(absl::string_view piece, std::vector<int32_t>& ids,
 }
 
 void Bpe::AppendMerged(absl::string_view piece, std::vector<int32_t>& ids,
-                       std::vector<TokenSpan>* spans) const {
+                       std::vector<ByteSpan>* spans) const {
   if (plain_ && AppendShort(piece, ids, spans)) return;
   Symbols symbols(piece.size(), spans != nullptr);
   AddCharacters(piece, symbols);
@@ -182,7 +182,7 @@ void Bpe::AppendMerged(absl::string_view piece, std::vector<int32_t>& ids,
 
 // False, and nothing changes, when the piece is too long or a character has no token.
 bool Bpe::AppendShort(absl::string_view piece, std::vector<int32_t>& ids,
-                      std::vector<TokenSpan>* spans) const {
+                      std::vector<ByteSpan>* spans) const {
   std::array<int32_t, kMaxShortSymbols> symbols;
   std::array<size_t, kMaxShortSymbols + 1> places;
   size_t count = 0;

@@ -36,7 +36,7 @@ class Bpe final : public TokenModel {
   // Spans are as the library counts them, one token's after the other's: characters that are left
   // out do not count, and each byte of an affix does, so they may go beyond the piece.
   void Append(absl::string_view piece, std::vector<int32_t>& ids,
-              std::vector<TokenSpan>* spans) const override;
+              std::vector<ByteSpan>* spans) const override;
   int32_t FindToken(absl::string_view token) const override { return trie_.FindId(token); }
 
  private:
@@ -49,9 +49,9 @@ class Bpe final : public TokenModel {
     return static_cast<size_t>(id) < whole_.size() && whole_[static_cast<size_t>(id)];
   }
   void AppendMerged(absl::string_view piece, std::vector<int32_t>& ids,
-                    std::vector<TokenSpan>* spans) const;
+                    std::vector<ByteSpan>* spans) const;
   bool AppendShort(absl::string_view piece, std::vector<int32_t>& ids,
-                   std::vector<TokenSpan>* spans) const;
+                   std::vector<ByteSpan>* spans) const;
   void AddCharacters(absl::string_view piece, Symbols& symbols) const;
   int32_t FindCharacter(absl::string_view character, bool is_first, bool is_last) const;
   int32_t FindCharacter(absl::string_view character) const;  // without affixes

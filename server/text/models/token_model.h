@@ -24,7 +24,7 @@ struct VocabularyEntry {
 };
 
 // The bytes of a piece that a token stands for, from `begin` to `end`.
-struct TokenSpan {
+struct ByteSpan {
   size_t begin = 0;
   size_t end = 0;
 };
@@ -38,7 +38,7 @@ class TokenModel {
   // its bytes (times the longest token); memory at most 64 bytes for each byte. REQUIRES: valid
   // UTF-8.
   virtual void Append(absl::string_view piece, std::vector<int32_t>& ids,
-                      std::vector<TokenSpan>* spans) const = 0;
+                      std::vector<ByteSpan>* spans) const = 0;
 
   // The id whose tokens the `tokenizers` library calls by the text that they stand for, all others
   // by the vocabulary's string; TokenTrie::kNoId: none.

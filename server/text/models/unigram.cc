@@ -82,7 +82,7 @@ Unigram::Unigram(const UnigramConfig& config)
 }
 
 void Unigram::Append(absl::string_view piece, std::vector<int32_t>& ids,
-                     std::vector<TokenSpan>* spans) const {
+                     std::vector<ByteSpan>* spans) const {
   Path path;
   Path::Tokens tokens;
   size_t unknown_begin = 0;

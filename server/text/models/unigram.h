@@ -35,7 +35,7 @@ class Unigram final : public TokenModel {
 
   // Memory: 16 bytes for each byte between two places that no token reaches across.
   void Append(absl::string_view piece, std::vector<int32_t>& ids,
-              std::vector<TokenSpan>* spans) const override;
+              std::vector<ByteSpan>* spans) const override;
   int32_t FindToken(absl::string_view token) const override { return trie_.FindId(token); }
   int32_t id_called_by_text() const override { return unk_id_; }
 

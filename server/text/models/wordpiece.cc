@@ -21,7 +21,7 @@ WordPiece::WordPiece(const WordPieceConfig& config)
 }
 
 void WordPiece::Append(absl::string_view word, std::vector<int32_t>& ids,
-                       std::vector<TokenSpan>* spans) const {
+                       std::vector<ByteSpan>* spans) const {
   const size_t ids_before = ids.size();
   const size_t spans_before = spans == nullptr ? 0 : spans->size();
   if (!IsTooLong(word) && AppendPieces(word, ids, spans)) return;
@@ -39,7 +39,7 @@ bool WordPiece::IsTooLong(absl::string_view word) const {
 
 // False when some part of the word is in no piece.
 bool WordPiece::AppendPieces(absl::string_view word, std::vector<int32_t>& ids,
-                             std::vector<TokenSpan>* spans) const {
+                             std::vector<ByteSpan>* spans) const {
   const char* const begin = word.data();
   uint32_t node = TokenTrie::kRoot;
   while (!word.empty()) {

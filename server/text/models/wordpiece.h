@@ -25,14 +25,14 @@ class WordPiece final : public TokenModel {
   explicit WordPiece(const WordPieceConfig& config);
 
   void Append(absl::string_view word, std::vector<int32_t>& ids,
-              std::vector<TokenSpan>* spans) const override;
+              std::vector<ByteSpan>* spans) const override;
   int32_t FindToken(absl::string_view token) const override { return trie_.FindId(token); }
   absl::string_view continuing_prefix() const override { return continuing_prefix_; }
 
  private:
   bool IsTooLong(absl::string_view word) const;
   bool AppendPieces(absl::string_view word, std::vector<int32_t>& ids,
-                    std::vector<TokenSpan>* spans) const;
+                    std::vector<ByteSpan>* spans) const;
 
   const std::string continuing_prefix_;
   TokenTrie trie_;

@@ -21,17 +21,17 @@ BpeConfig Config() {
 }
 
 std::vector<int32_t> Ids(const BpeConfig& config, const std::string& piece,
-                         std::vector<TokenSpan>* spans = nullptr) {
+                         std::vector<ByteSpan>* spans = nullptr) {
   std::vector<int32_t> ids;
   Bpe(config).Append(piece, ids, spans);
   return ids;
 }
 
 std::vector<size_t> Ends(const BpeConfig& config, const std::string& piece) {
-  std::vector<TokenSpan> spans;
+  std::vector<ByteSpan> spans;
   Ids(config, piece, &spans);
   std::vector<size_t> ends;
-  for (const TokenSpan& span : spans) {
+  for (const ByteSpan& span : spans) {
     EXPECT_EQ(span.begin, ends.empty() ? 0 : ends.back());
     ends.push_back(span.end);
   }

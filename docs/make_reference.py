@@ -153,6 +153,12 @@ def metrics_page(programs, fake_cuda):
             "seconds. No label holds what a client sent.\nThe values of a label are those of a server that has answered "
             "one Encode; `code` is the name of a gRPC status. Of `method` all\nare listed; those of HTTP and of TEI's gRPC "
             "service appear with the first request by each.\nDevice metrics exist only where a GPU computes.\n\n"
+            "`attendant_rejected_total` counts requests that a model does not compute: its queue is full, the deadline "
+            "is too near\nor has passed, the client has cancelled, the model drains or has lost its GPU, memory is "
+            "short. `attendant_refused_total`\ncounts what the server turns away to protect itself, whatever the model: "
+            "calls without a valid API key, malformed messages,\ntoo much memory, clients that do not read. A request "
+            "that the memory budgets refuse counts in both, if its model is known by\nthen. "
+            "[access.md](access.md#what-counts-what-is-refused) lists each case.\n\n"
             "| metric | type | labels | meaning |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
 
 

@@ -17,7 +17,7 @@ namespace attendant {
 // Ends the process, saying why, unless
 //   the call ends within kLongestCall, with a code that a client can act on;
 //   a stream answers each of its messages once, and ends with OK, where the method does so;
-//   client and server took no more memory than server/README.md promises;
+//   client and server took no more memory than docs/bounds.md promises;
 //   the server then answers a good request as it did before.
 void CallWithBytes(std::span<const FuzzedMethod> methods, const uint8_t* data, size_t size);
 

@@ -22,7 +22,7 @@ class FuzzedServer {
 
   // Memory counts from here.
   static void BeginMemory();
-  // Requires that since BeginMemory client and server took no more than server/README.md promises
+  // Requires that since BeginMemory client and server took no more than docs/bounds.md promises
   // for a request of so many bytes and its answers. `what` names it.
   static void RequireMemory(const std::string& what, size_t bytes, int64_t answer_bytes);
   // Requires that a good request has the answer that it had at first.

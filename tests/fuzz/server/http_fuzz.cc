@@ -6,7 +6,7 @@
 //
 // Ends the process, saying why, unless
 //   a request is answered, with a code that a client can act on, and JSON that is JSON;
-//   client and server took no more memory than server/README.md promises;
+//   client and server took no more memory than docs/bounds.md promises;
 //   the server then answers a good request as it did before.
 #include <string>
 

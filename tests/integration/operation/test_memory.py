@@ -15,7 +15,7 @@ from harness.slow_client import SlowClient
 
 MIB = 1 << 20
 
-# What server/README promises: beyond the outputs that it asks for, a request of n bytes takes at most
+# What docs/bounds.md promises: beyond the outputs that it asks for, a request of n bytes takes at most
 # FACTOR * n + FIXED.
 FACTOR, FIXED = 64, MIB
 

@@ -85,8 +85,8 @@ def test_the_server_is_confined(machine, start):
 
 
 def test_files_that_only_root_may_read(machine, start):
-    """By the drop-in of deploy/README.md."""
-    page = (settings.ROOT / "deploy/README.md").read_text()
+    """By the drop-in of deploy/debian/README.md."""
+    page = (settings.ROOT / "deploy/debian/README.md").read_text()
     lines = re.search(r"^    \[Service\]\n((?:    .+\n)+)", page, re.MULTILINE)[1]
     machine.write("/etc/attendant/api_keys", f"{KEY} admin infer,read,admin\n", 0o600)
     machine.write("/etc/attendant/key", KEY, 0o600)

@@ -8,8 +8,8 @@ file(RELATIVE_PATH attendant_private_path /${CMAKE_INSTALL_BINDIR} /${attendant_
 set_target_properties(attendant_server PROPERTIES INSTALL_RPATH "$ORIGIN/${attendant_private_path}")
 
 install(TARGETS attendant_server attendant_command RUNTIME)
-install(FILES README.md CHANGELOG.md LICENSE docs/flags.md docs/limits.md docs/metrics.md docs/http.md docs/access.md
-        TYPE DOC)
+install(FILES README.md CHANGELOG.md LICENSE TYPE DOC)
+install(DIRECTORY docs TYPE DOC FILES_MATCHING REGEX "\\.(md|png|svg)$")
 install(FILES deploy/debian/attendant.service DESTINATION lib/systemd/system)
 
 if(NOT dnnl_DIR MATCHES "^/usr/lib")

@@ -66,8 +66,8 @@ def test_contents(package, unpacked):
     assert package.name == f"attendant_{manifests.version()}_amd64.deb"
     assert re.search(r"\blibc6\b", field("Depends")) and re.search(r"\blibgrpc\+\+", field("Depends"))
     files = {str(path.relative_to(unpacked)) for path in unpacked.rglob("*") if path.is_file()}
-    assert {"usr/bin/attendant", "usr/bin/attendant-server", "usr/" + SERVICE, "usr/share/doc/attendant/flags.md"} <= files
-    allowed = re.compile(r"usr/(bin/attendant(-server)?|lib/systemd/system/attendant\.service|share/doc/attendant/[\w.]+|"
+    assert {"usr/bin/attendant", "usr/bin/attendant-server", "usr/" + SERVICE, "usr/share/doc/attendant/docs/flags.md"} <= files
+    allowed = re.compile(r"usr/(bin/attendant(-server)?|lib/systemd/system/attendant\.service|share/doc/attendant/[\w./-]+|"
                          r"lib/[\w/-]*attendant/libdnnl\.so[\d.]*)$")
     assert not [name for name in files if not allowed.match(name)]
 

@@ -37,10 +37,11 @@ void PoolByRunner(const EncodeWork& work, const SequenceInput& input,
   }
 }
 
-// Makes room for what `selection` asks for of a sequence of `len` tokens.
-LayerOutputs MakeRoom(const LayerSelection& selection, int64_t len, SequenceResult& result) {
+// Makes room for the values of the layers of `work` for a sequence of `len` tokens.
+LayerOutputs MakeRoom(const EncodeWork& work, int64_t len, SequenceResult& result) {
+  const LayerSelection& selection = work.layers;
   result.attention_weights.resize(static_cast<size_t>(selection.attention_values(len)));
-  result.hidden_states.resize(static_cast<size_t>(selection.hidden_values(len)));
+  result.hidden_states.resize(static_cast<size_t>(selection.hidden_values(len, work.hidden)));
   return {.attention_layers = selection.attention_layers,
           .attention_heads = selection.attention_heads,
           .attention_weights = result.attention_weights.data(),
@@ -79,8 +80,7 @@ absl::Status BatchRunner::PackAndRun(std::span<const BatchItem> items) {
     batch_.Append(input.token_ids, input.positions, input.segment_ids, input.keys);
     outputs_.push_back(work.outputs);
     outputs_.back().last_hidden_state |= !work.token_poolings.empty() || !work.tasks.empty();
-    layers_.push_back(
-        MakeRoom(work.layers, input.len(), item.request->encode().results[item.sequence]));
+    layers_.push_back(MakeRoom(work, input.len(), item.request->encode().results[item.sequence]));
     layers_asked_for |= !work.layers.empty();
   }
   OutputSpec spec{.sequences = outputs_};

@@ -34,13 +34,12 @@ struct SequenceInput {
   int64_t len() const { return static_cast<int64_t>(token_ids.size()); }
 };
 
-// The attention weights and hidden states of layers that a request asks for, for each of its
-// sequences. LayerOutputs explains the numbers.
+// The layers and heads whose attention weights are computed for each sequence of a request, and the
+// layers whose hidden states are: an empty list means none. LayerOutputs explains the numbers.
 struct LayerSelection {
   std::vector<int32_t> attention_layers;
   std::vector<int32_t> attention_heads;
   std::vector<int32_t> hidden_layers;
-  int64_t hidden = 0;             // of the model
   int64_t attention_queries = 0;  // as LayerOutputs
 
   bool empty() const { return attention_layers.empty() && hidden_layers.empty(); }
@@ -51,7 +50,7 @@ struct LayerSelection {
     return attention_maps() * (attention_queries > 0 ? std::min(attention_queries, len) : len) *
            len;
   }
-  int64_t hidden_values(int64_t len) const {
+  int64_t hidden_values(int64_t len, int64_t hidden) const {
     return static_cast<int64_t>(hidden_layers.size()) * len * hidden;
   }
 };
@@ -79,6 +78,7 @@ struct EncodeWork {
   // empty, outputs.pooling is kNone.
   std::vector<Pooling> token_poolings;
   LayerSelection layers;  // the same for all sequences
+  int64_t hidden = 0;     // of the model; REQUIRES: set if `layers` has hidden_layers
   // The tasks of heads on tokens, the same for all sequences except those with an only_task. At
   // most one of each kind.
   std::vector<HeadTask> tasks;

@@ -39,6 +39,14 @@ using SequenceContent = std::variant<std::string, TextPair, IdsInput>;
 // on one side.
 enum class Truncation { kTextOnly, kNone, kRight, kLeft };
 
+// The layers and heads whose attention weights and hidden states a request asks for, as it numbers
+// them: not checked yet.
+struct LayerRequest {
+  std::vector<int32_t> attention_layers;  // empty: all, if attention weights are asked for
+  std::vector<int32_t> attention_heads;   // likewise
+  std::vector<int32_t> hidden_layers;     // empty: none
+};
+
 // An encode request in the server's own words. Every protocol translates its message to this.
 struct EncodeInput {
   std::vector<SequenceContent> sequences;
@@ -56,7 +64,7 @@ struct EncodeInput {
   std::vector<TaskOptions> tasks;                   // of the model's heads
   bool attention_weights = false;
   bool word_weights = false;  // excludes `attention_weights` (ChooseWordWeights)
-  LayerSelection layers;      // no attention layers or heads: all of them; `hidden` is unset
+  LayerRequest layers;
   bool token_strings = false;
   bool token_offsets = false;
   Truncation truncation = Truncation::kTextOnly;
@@ -156,7 +164,8 @@ struct EncodeOutput {
   // have so many values, and the request's run makes the embeddings from them: it applies the
   // model's modules and outputs.dims and outputs.normalize.
   int64_t pooled_width = 0;
-  LayerSelection layers;                  // with every layer and head listed
+  int64_t hidden = 0;                     // of the model, the width of hidden states
+  LayerSelection layers;                  // those asked for
   bool word_weights = false;              // asked for: `layers` has the attention that they need
   std::optional<ScoreActivation> scores;  // asked for
   std::vector<AskedTask> tasks;           // asked for, each kind at most once

@@ -143,18 +143,19 @@ std::vector<int32_t> OrAll(std::vector<int32_t> numbers, int64_t count) {
 
 // The layers and heads that a request asks to look into, with "all" spelt out.
 absl::StatusOr<LayerSelection> ChooseLayers(const EncoderConfig& config, EncodeInput& input) {
-  LayerSelection layers = std::move(input.layers);
+  LayerRequest& asked = input.layers;
   const int64_t count = config.layers;
   ATTENDANT_RETURN_IF_ERROR(
-      CheckNumbers("attention_weights.layers", layers.attention_layers, count, count, "layers"));
-  ATTENDANT_RETURN_IF_ERROR(CheckNumbers("attention_weights.heads", layers.attention_heads,
+      CheckNumbers("attention_weights.layers", asked.attention_layers, count, count, "layers"));
+  ATTENDANT_RETURN_IF_ERROR(CheckNumbers("attention_weights.heads", asked.attention_heads,
                                          config.heads, config.heads, "heads"));
   ATTENDANT_RETURN_IF_ERROR(
-      CheckNumbers("hidden_layers", layers.hidden_layers, count + 1, count, "layers"));
-  layers.hidden = config.hidden;
+      CheckNumbers("hidden_layers", asked.hidden_layers, count + 1, count, "layers"));
+  LayerSelection layers;
+  layers.hidden_layers = std::move(asked.hidden_layers);
   if (input.attention_weights) {
-    layers.attention_layers = OrAll(std::move(layers.attention_layers), count);
-    layers.attention_heads = OrAll(std::move(layers.attention_heads), config.heads);
+    layers.attention_layers = OrAll(std::move(asked.attention_layers), count);
+    layers.attention_heads = OrAll(std::move(asked.attention_heads), config.heads);
   }
   return layers;
 }
@@ -232,8 +233,8 @@ absl::Status CountResponse(const EncodeLimits& limits, const EncodedSequence& se
   ATTENDANT_RETURN_IF_ERROR(CheckAttentionBytes(limits, output));
   const int64_t spans = Size(sequence.rare().spans);
   int64_t values = std::max(output.outputs.dims, output.pooled_width) * std::max<int64_t>(spans, 1);
-  values += labels + output.layers.hidden_values(len);
-  if (output.outputs.last_hidden_state) values += len * output.layers.hidden;
+  values += labels + output.layers.hidden_values(len, output.hidden);
+  if (output.outputs.last_hidden_state) values += len * output.hidden;
   output.response_bytes += values * kValueBytes + spans * kSpanBytes + attention_bytes + task_bytes;
   for (const std::string& token : sequence.token_strings) {
     output.response_bytes += kStringBytes + Size(token);
@@ -268,6 +269,7 @@ class EncodeValidation {
     ATTENDANT_ASSIGN_OR_RETURN(output_.layers, ChooseLayers(model_.config(), input_));
     ATTENDANT_RETURN_IF_ERROR(ChooseWordWeights(model_, input_, output_));
     work_.layers = output_.layers;
+    work_.hidden = output_.hidden = model_.config().hidden;
     ATTENDANT_RETURN_IF_ERROR(ChooseTasks(reading_, work_, output_));
     prompts_ = input_.compares() ? FindPairPrompts(model_) : PairPrompts{prompt, prompt};
     pending_.priority = input_.priority;

@@ -221,14 +221,14 @@ std::string& StartHiddenStates(const AnswerForm& format, const EncodeOutput& out
   } else {
     shape.push_back(output.tokens());
   }
-  shape.push_back(output.layers.hidden);
+  shape.push_back(output.hidden);
   return StartTensor(shape, format.numbers, tensor);
 }
 
 void AddLastHiddenState(const AnswerForm& format, EncodeOutput& output, v1::Tensor& tensor) {
   std::string& bytes = StartHiddenStates(format, output, {}, tensor);
   for (EncodedSequence& sequence : output.sequences) {
-    AppendHiddenState(sequence, output.layers.hidden, sequence.result.last_hidden_state.data(),
+    AppendHiddenState(sequence, output.hidden, sequence.result.last_hidden_state.data(),
                       format.numbers, bytes);
     std::vector<float>().swap(sequence.result.last_hidden_state);
   }
@@ -240,8 +240,8 @@ void AddHiddenStates(const AnswerForm& format, EncodeOutput& output, v1::Tensor&
   for (size_t layer = 0; layer < layers; ++layer) {
     for (const EncodedSequence& sequence : output.sequences) {
       const std::vector<float>& states = sequence.result.hidden_states;
-      AppendHiddenState(sequence, output.layers.hidden,
-                        states.data() + layer * (states.size() / layers), format.numbers, bytes);
+      AppendHiddenState(sequence, output.hidden, states.data() + layer * (states.size() / layers),
+                        format.numbers, bytes);
     }
   }
   for (EncodedSequence& sequence : output.sequences) {

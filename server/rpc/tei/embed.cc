@@ -56,7 +56,7 @@ absl::StatusOr<EncodeInput> EmbedAllRun::FromMessage() {
 }
 
 void EmbedAllRun::Fill(EncodeOutput& output, v1::EmbedAllResponse& response) {
-  const auto hidden = static_cast<size_t>(output.layers.hidden);
+  const auto hidden = static_cast<size_t>(output.hidden);
   const std::span<const float> states = output.sequences[0].result.last_hidden_state;
   for (size_t i = 0; i < states.size(); i += hidden) {
     const std::span<const float> row = states.subspan(i, hidden);

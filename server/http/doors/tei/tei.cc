@@ -61,7 +61,7 @@ class EmbedAllTranslation final : public DoorTranslation {
   }
 
   void ToJson(EncodeOutput& output, std::string& json) override {
-    const auto hidden = static_cast<size_t>(output.layers.hidden);
+    const auto hidden = static_cast<size_t>(output.hidden);
     AppendJsonArray(output.sequences, json, [&json, hidden](const EncodedSequence& sequence) {
       AppendJsonRows(sequence.result.last_hidden_state, hidden, json);
     });

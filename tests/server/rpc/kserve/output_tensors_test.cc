@@ -64,7 +64,7 @@ TEST(Output, PooledRowsOneAfterTheOther) {
 
 TEST(Output, HiddenStatesHaveZerosWhereTheMaskIsZero) {
   EncodeOutput output;
-  output.layers.hidden = 2;
+  output.hidden = 2;
   output.sequences.resize(2);
   output.sequences[0].token_ids = {5, 6, 7};
   output.sequences[0].attention_mask = {1, 0, 1};

@@ -14,19 +14,16 @@
 namespace attendant {
 namespace {
 
-absl::StatusOr<cpu::HeadCompute> ChooseCompute(const PreparedInfo& encoder) {
-  CpuIsa isa = CpuIsa::kAuto;
-  ATTENDANT_ASSIGN_OR_RETURN(const cpu::MatmulChoice matmul,
-                             cpu::ParseMatmulChoice(encoder.matmul));
-  if (encoder.backend == "cpu") {
-    ATTENDANT_ASSIGN_OR_RETURN(isa, ParseCpuIsa(encoder.isa));
+absl::StatusOr<cpu::HeadCompute> ChooseCompute(const PreparedEncoder& encoder) {
+  const cpu::IsaLevel* level = encoder.cpu_level();
+  if (level == nullptr) {
+    ATTENDANT_ASSIGN_OR_RETURN(level, cpu::FindIsaLevel(CpuIsa::kAuto));
   }
-  ATTENDANT_ASSIGN_OR_RETURN(const cpu::IsaLevel* level, cpu::FindIsaLevel(isa, matmul));
-  const bool bf16 = level->bf16 && encoder.dtype != DType::kF32;
+  const bool bf16 = level->bf16 && encoder.info().dtype != DType::kF32;
   return cpu::HeadCompute{*level, bf16 ? DType::kBf16 : DType::kF32};
 }
 
-absl::StatusOr<std::unique_ptr<Head>> Make(const TokenHead& head, const PreparedInfo& encoder) {
+absl::StatusOr<std::unique_ptr<Head>> Make(const TokenHead& head, const PreparedEncoder& encoder) {
   ATTENDANT_ASSIGN_OR_RETURN(const cpu::HeadCompute compute, ChooseCompute(encoder));
   switch (head.kind) {
     case TokenHeadKind::kMaskedLm:
@@ -43,7 +40,8 @@ absl::StatusOr<std::unique_ptr<Head>> Make(const TokenHead& head, const Prepared
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Head>> MakeHead(const TokenHead& head, const PreparedInfo& encoder) {
+absl::StatusOr<std::unique_ptr<Head>> MakeHead(const TokenHead& head,
+                                               const PreparedEncoder& encoder) {
   try {
     return Make(head, encoder);
   } catch (const std::bad_alloc&) {

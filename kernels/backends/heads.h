@@ -10,10 +10,11 @@
 
 namespace attendant {
 
-// `head` with packed weights, for states of an encoder that `encoder` describes. Heads compute on
-// the CPU whatever the back end: in bf16 where the encoder computes in less than f32 and the
-// processor is fast at it, else in f32. RESOURCE_EXHAUSTED when the weights do not fit in memory;
-// INTERNAL when a library fails.
-absl::StatusOr<std::unique_ptr<Head>> MakeHead(const TokenHead& head, const PreparedInfo& encoder);
+// `head` with packed weights, for states of `encoder`, which it does not keep. Heads compute on the
+// CPU whatever the back end: in bf16 where the encoder computes in less than f32 and the processor
+// is fast at it, else in f32. RESOURCE_EXHAUSTED when the weights do not fit in memory; INTERNAL
+// when a library fails.
+absl::StatusOr<std::unique_ptr<Head>> MakeHead(const TokenHead& head,
+                                               const PreparedEncoder& encoder);
 
 }  // namespace attendant

@@ -17,11 +17,14 @@
 
 namespace attendant {
 
-// Facts about a prepared model, for logs and metrics.
+namespace cpu {
+struct IsaLevel;
+}
+
+// Facts about a prepared model. The strings are for logs and metrics: no code parses them.
 struct PreparedInfo {
-  std::string backend;          // "cpu", "cuda", "reference"
-  std::string isa;              // instruction set chosen at run time, e.g. "avx512_bf16"
-  std::string matmul = "auto";  // who was chosen to compute matmuls, where that can be chosen
+  std::string backend;  // "cpu", "cuda", "reference"
+  std::string isa;      // instruction set chosen at run time, e.g. "avx512_bf16"
   // "tiles:" and the instruction set, oneDNN's name for its kernel, as
   // "brg_matmul:avx512_core_amx", both joined by ", " or "cublasLt". Empty: the back end does not
   // say.
@@ -52,6 +55,8 @@ class PreparedEncoder {
   virtual ~PreparedEncoder() = default;
   virtual const EncoderConfig& config() const = 0;
   virtual const PreparedInfo& info() const = 0;
+  // The CPU's instructions and matmuls that compute the encoder; null: the CPU back end does not.
+  virtual const cpu::IsaLevel* cpu_level() const { return nullptr; }
 
   // A session that computes with a team of threads. Everything is allocated, near the team's
   // processors, and compiled before it returns. RESOURCE_EXHAUSTED when that does not fit in

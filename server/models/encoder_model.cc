@@ -113,9 +113,8 @@ absl::Status LoadParts(const ModelFolder& folder, Checkpoint checkpoint, const B
   ATTENDANT_ASSIGN_OR_RETURN(model.tokenizer,
                              LoadFittingTokenizer(folder.encoder, model.config(), model.sentence));
   ATTENDANT_ASSIGN_OR_RETURN(
-      model.heads,
-      MakeModelHeads(folder, std::move(checkpoint.token_heads), checkpoint.unread_heads,
-                     model.tokenizer.get(), model.encoder->info()));
+      model.heads, MakeModelHeads(folder, std::move(checkpoint.token_heads),
+                                  checkpoint.unread_heads, model.tokenizer.get(), *model.encoder));
   if (model.tokenizer == nullptr) return absl::OkStatus();
   ATTENDANT_ASSIGN_OR_RETURN(
       ModelPrompts prompts,

@@ -36,7 +36,8 @@ int64_t ModelHeads::weight_bytes() const {
 absl::StatusOr<ModelHeads> MakeModelHeads(const ModelFolder& folder,
                                           std::vector<TokenHead> token_heads,
                                           const std::vector<UnreadHead>& unread,
-                                          const Tokenizer* tokenizer, const PreparedInfo& encoder) {
+                                          const Tokenizer* tokenizer,
+                                          const PreparedEncoder& encoder) {
   ModelHeads made;
   for (TokenHead& head : token_heads) {
     ATTENDANT_ASSIGN_OR_RETURN(const bool used, ReadHeadOptions(folder, tokenizer, head));

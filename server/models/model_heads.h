@@ -46,7 +46,8 @@ struct ModelHeads {
 absl::StatusOr<ModelHeads> MakeModelHeads(const ModelFolder& folder,
                                           std::vector<TokenHead> token_heads,
                                           const std::vector<UnreadHead>& unread,
-                                          const Tokenizer* tokenizer, const PreparedInfo& encoder);
+                                          const Tokenizer* tokenizer,
+                                          const PreparedEncoder& encoder);
 
 // A runner of each head, on the session's threads.
 absl::StatusOr<std::vector<std::unique_ptr<HeadRunner>>> MakeHeadRunners(

@@ -34,6 +34,7 @@ class GatedEncoder : public PreparedEncoder {
 
   const EncoderConfig& config() const override { return encoder_->config(); }
   const PreparedInfo& info() const override { return encoder_->info(); }
+  const cpu::IsaLevel* cpu_level() const override { return encoder_->cpu_level(); }
 
   absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
                                                       const ThreadTeam& team) const override {

@@ -70,7 +70,6 @@ CpuEncoder::CpuEncoder(PackedLayers layers, DisentangledScores disentangled_scor
   const int64_t f32_rows = PositionRows(config()) + config().segment_types + 2;
   info_ = {.backend = "cpu",
            .isa = std::string(CpuIsaName(layers_.level.isa)),
-           .matmul = std::string(MatmulChoiceName(layers_.level.matmul)),
            .matmul_implementation = layers_.matmul_implementation(),
            .dtype = layers_.dtype,
            .weight_bytes = layers_.bytes() + embeddings_.tokens.bytes() + relative_scores_.bytes() +

@@ -33,6 +33,7 @@ class CpuEncoder final : public PreparedEncoder {
 
   const EncoderConfig& config() const override { return layers_.config; }
   const PreparedInfo& info() const override { return info_; }
+  const IsaLevel* cpu_level() const override { return &layers_.level; }
   absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
                                                       const ThreadTeam& team) const override;
 

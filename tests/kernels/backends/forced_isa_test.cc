@@ -9,6 +9,7 @@
 #include "kernels/backends/backends.h"
 #include "kernels/cpu/matmul/onednn_matmul.h"
 #include "kernels/cpu/simd/cpu_isa.h"
+#include "kernels/cpu/simd/isa_level.h"
 #include "kernels/reference/reference_backend.h"
 #include "oneapi/dnnl/dnnl.hpp"
 #include "tests/support/backends.h"
@@ -130,7 +131,7 @@ void LookAtOneDnn(CpuIsa isa) {
                                       << " hidden " << config.hidden << " ffn " << config.ffn);
       const auto encoder = (*backend)->Prepare(config, RandomWeights(config, 5), dtype);
       ASSERT_TRUE(encoder.ok()) << encoder.status();
-      EXPECT_EQ((*encoder)->info().matmul, "onednn");
+      EXPECT_EQ((*encoder)->cpu_level()->matmul, cpu::MatmulChoice::kOneDnn);
       const bool has_none = dtype == DType::kInt8 ? isa == CpuIsa::kAvx2 : isa < CpuIsa::kAvx512;
       const bool may_be_slow = config.hidden % 64 != 0 || (dtype == DType::kInt8 && !Of(isa).vnni);
       if (has_none || !may_be_slow) {

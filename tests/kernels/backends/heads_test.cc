@@ -106,7 +106,7 @@ class Model {
       const bool skip_first = head.options.skip_first;
       head.options = options;
       head.options.skip_first = skip_first;
-      auto made = MakeHead(head, encoder_->info());
+      auto made = MakeHead(head, *encoder_);
       EXPECT_TRUE(made.ok()) << made.status();
       heads_.push_back(*std::move(made));
     }

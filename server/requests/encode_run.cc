@@ -50,6 +50,10 @@ absl::StatusOr<int64_t> PromptBytes(const EncoderModel& model, const EncodeInput
 
 }  // namespace
 
+absl::StatusOr<std::shared_ptr<EncoderModel>> EncodeRun::FindModel() {
+  return dependencies().models.Find(call().model, ModelVersion());
+}
+
 absl::StatusOr<std::shared_ptr<ServableModel>> EncodeRun::Decode() {
   ATTENDANT_ASSIGN_OR_RETURN(model_, FindModel());
   ATTENDANT_ASSIGN_OR_RETURN(input_, FromMessage());

@@ -18,7 +18,7 @@ struct EncodeDependencies {
   EncodeLimits limits;
 };
 
-// The run of an encode request. A protocol derives from it and gives two translations.
+// The run of an encode request. A protocol derives from it and defines FromMessage and ToMessage.
 class EncodeRun : public RequestRun {
  protected:
   EncodeRun(const EncodeDependencies& dependencies, RequestCall call)
@@ -31,8 +31,9 @@ class EncodeRun : public RequestRun {
   virtual void ToMessage(EncodeOutput& output) = 0;
   // The bytes of the response message beyond `output`'s tensors as f32, where numbers become text.
   virtual int64_t TextBytes(const EncodeOutput& /*output*/) const { return 0; }
-  // Finds the version of the model that the request message names.
-  virtual absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() = 0;
+  // Finds the model of the request. This one takes RequestCall::model and ModelVersion; a protocol
+  // whose clients name models in another way defines its own.
+  virtual absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel();
 
   absl::StatusOr<std::shared_ptr<ServableModel>> Decode() final;
   int64_t PrepareBytes() const final;

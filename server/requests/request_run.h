@@ -93,9 +93,9 @@ struct RequestTokens {
 //      the deadline; Decode
 //
 // A small message may ask for much work: then the request goes to that executor before 4 or 6. An
-// error ends the request at 10. Derived classes define the steps with a capital letter;
-// EncodeRun (in encode_run.h) defines them for encoders and leaves a protocol two translations. One
-// thread at a time works on a run.
+// error ends the request at 10. Derived classes define Decode, Prepare, Answer and CountTokens.
+// EncodeRun (in encode_run.h) defines them for encoders, and leaves to a protocol the translation
+// of its messages. One thread at a time works on a run.
 class RequestRun {
  public:
   virtual ~RequestRun() = default;

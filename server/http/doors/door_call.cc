@@ -91,7 +91,7 @@ void DoorRun::ToMessage(EncodeOutput& output) {
 
 absl::StatusOr<std::shared_ptr<EncoderModel>> DoorRun::FindModel() {
   if (call().model.empty()) return absl::InvalidArgumentError("model is missing");
-  return dependencies().models.Find(call().model);
+  return EncodeRun::FindModel();
 }
 
 int64_t FloatTextBytes(const EncodeOutput& output) {

@@ -31,10 +31,6 @@ class EncoderRun final : public EncodeRun {
     return Parsed<v1::EncodeRequest>(message()).model_version();
   }
 
-  absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() override {
-    return dependencies().models.Find(call().model, ModelVersion());
-  }
-
   void ToMessage(EncodeOutput& output) override {
     response_.set_id(call().state->client_id());
     response_.set_model(call().model);

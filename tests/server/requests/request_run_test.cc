@@ -61,9 +61,6 @@ class GivenRun final : public EncodeRun {
   absl::StatusOr<EncodeInput> FromMessage() override { return std::move(input_); }
   void ToMessage(EncodeOutput& /*output*/) override { seen_.answered = true; }
   int64_t TextBytes(const EncodeOutput& /*output*/) const override { return text_bytes_; }
-  absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() override {
-    return dependencies().models.Find(call().model);
-  }
   void OnEnd(const absl::Status& /*status*/) override { seen_.total = times().total(); }
 
   EncodeInput input_;

@@ -52,7 +52,7 @@ LayerOutputs MakeRoom(const EncodeWork& work, int64_t len, SequenceResult& resul
 
 }  // namespace
 
-BatchRunner::BatchRunner(std::unique_ptr<Session> session, Heads heads)
+BatchRunner::BatchRunner(std::unique_ptr<Session> session, HeadRunners heads)
     : session_(std::move(session)),
       heads_(std::move(heads)),
       pool_(session_->pool() == nullptr ? own_pool_ : *session_->pool()) {}

@@ -25,10 +25,10 @@ namespace attendant {
 // between batches.
 class BatchRunner final : public Runner {
  public:
-  using Heads = std::vector<std::unique_ptr<HeadRunner>>;  // in the order of the model's
+  using HeadRunners = std::vector<std::unique_ptr<HeadRunner>>;  // in the order of the model's
 
   // REQUIRES: `heads` are made for the session's limits and for HeadThreads(*session).
-  explicit BatchRunner(std::unique_ptr<Session> session, Heads heads = {});
+  explicit BatchRunner(std::unique_ptr<Session> session, HeadRunners heads = {});
 
   // The threads that heads run on: the session's, or the caller's alone.
   static int HeadThreads(Session& session);
@@ -48,7 +48,7 @@ class BatchRunner final : public Runner {
                   TaskKind kind);
 
   const std::unique_ptr<Session> session_;
-  const Heads heads_;
+  const HeadRunners heads_;
   ThreadPool own_pool_{1};  // of a session that has none
   ThreadPool& pool_;
   PackedBatch batch_;

@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Runner>>> MakeWarmRunners(
     if (runners.empty()) {
       ATTENDANT_ASSIGN_OR_RETURN(cost, MeasureCost(*session, limits, model.max_sequence_tokens));
     }
-    ATTENDANT_ASSIGN_OR_RETURN(BatchRunner::Heads heads,
+    ATTENDANT_ASSIGN_OR_RETURN(BatchRunner::HeadRunners heads,
                                MakeHeadRunners(model.heads, limits, *session));
     if (runners.empty()) {
       ThreadPool own_pool(1);  // for a session that has none

@@ -102,7 +102,7 @@ void EncodeRun::Answer(Work work) {
       sequence.result = std::move(*next++);
       if (output_.pooled_width > 0) MakeEmbeddings(sequence);
     } else if (output_.outputs.pooling != Pooling::kNone) {
-      const size_t rows = std::max<size_t>(sequence.rare().spans.size(), 1);
+      const size_t rows = std::max<size_t>(sequence.rare_outputs().spans.size(), 1);
       sequence.result.pooled.assign(rows * static_cast<size_t>(output_.outputs.dims), 0.0f);
     }
     if (output_.scores.has_value()) Score(sequence);
@@ -117,7 +117,7 @@ void EncodeRun::Answer(Work work) {
 void EncodeRun::MakeEmbeddings(EncodedSequence& sequence) const {
   const std::vector<float> pooled = std::move(sequence.result.pooled);
   const auto width = static_cast<size_t>(output_.pooled_width);
-  const size_t rows = std::max<size_t>(sequence.rare().spans.size(), 1);
+  const size_t rows = std::max<size_t>(sequence.rare_outputs().spans.size(), 1);
   std::vector<float> embeddings;
   embeddings.reserve(rows * static_cast<size_t>(output_.outputs.dims));
   for (size_t first = 0; first < rows; first += kRowsAtOnce) {
@@ -144,8 +144,8 @@ void EncodeRun::ClearEmptySpans(const EncodedSequence& sequence,
                                 std::vector<float>& embeddings) const {
   const auto dims = static_cast<size_t>(output_.outputs.dims);
   const int32_t first_pooled = FirstPooled(*model_, sequence);
-  for (size_t i = 0; i < sequence.rare().spans.size(); ++i) {
-    if (HasPooledToken(sequence, sequence.rare().spans[i], first_pooled)) continue;
+  for (size_t i = 0; i < sequence.rare_outputs().spans.size(); ++i) {
+    if (HasPooledToken(sequence, sequence.rare_outputs().spans[i], first_pooled)) continue;
     std::fill_n(embeddings.begin() + static_cast<std::ptrdiff_t>(i * dims), dims, 0.0f);
   }
 }

@@ -107,32 +107,32 @@ struct EncodedSequence {
   SequenceResult result;  // hidden states and attention weights of the unmasked tokens only
 
   // Outputs that few requests ask for. A pointer keeps thousands of sequences without them small.
-  struct Rare {
+  struct RareOutputs {
     std::vector<TokenOffset> token_offsets{};  // [len] in characters, or empty: ids
     std::vector<TokenSpan> spans{};  // whose embeddings are asked for, in its place; empty: its own
     std::vector<std::string> words{};       // if word weights are asked for
     std::vector<float> word_weights{};      // [words]
     std::optional<HeadResult> looked_up{};  // its sparse vector, for which the encoder does not run
   };
-  const Rare& rare() const {
-    static const Rare none;
-    return rare_ == nullptr ? none : *rare_;
+  const RareOutputs& rare_outputs() const {
+    static const RareOutputs none;
+    return rare_outputs_ == nullptr ? none : *rare_outputs_;
   }
-  Rare& MutableRare() {
-    if (rare_ == nullptr) rare_ = std::make_unique<Rare>();
-    return *rare_;
+  RareOutputs& MutableRareOutputs() {
+    if (rare_outputs_ == nullptr) rare_outputs_ = std::make_unique<RareOutputs>();
+    return *rare_outputs_;
   }
 
   int64_t len() const { return static_cast<int64_t>(token_ids.size()); }
   bool truncated() const { return tokens_seen > len(); }
-  bool looked_up() const { return rare().looked_up.has_value(); }
+  bool looked_up() const { return rare_outputs().looked_up.has_value(); }
   bool masked(size_t token) const { return !attention_mask.empty() && attention_mask[token] == 0; }
   int64_t unmasked_tokens() const {
     return len() - std::count(attention_mask.begin(), attention_mask.end(), 0);
   }
 
  private:
-  std::unique_ptr<Rare> rare_;
+  std::unique_ptr<RareOutputs> rare_outputs_;
 };
 
 // A result covers unmasked tokens only. These functions spread it over all of a sequence's tokens.

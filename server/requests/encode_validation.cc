@@ -231,7 +231,7 @@ absl::Status CountResponse(const EncodeLimits& limits, const EncodedSequence& se
   const int64_t attention_bytes = output.layers.attention_values(len) * kValueBytes;
   output.attention_bytes += attention_bytes;
   ATTENDANT_RETURN_IF_ERROR(CheckAttentionBytes(limits, output));
-  const int64_t spans = Size(sequence.rare().spans);
+  const int64_t spans = Size(sequence.rare_outputs().spans);
   int64_t values = std::max(output.outputs.dims, output.pooled_width) * std::max<int64_t>(spans, 1);
   values += labels + output.layers.hidden_values(len, output.hidden);
   if (output.outputs.last_hidden_state) values += len * output.hidden;
@@ -239,7 +239,8 @@ absl::Status CountResponse(const EncodeLimits& limits, const EncodedSequence& se
   for (const std::string& token : sequence.token_strings) {
     output.response_bytes += kStringBytes + Size(token);
   }
-  output.response_bytes += Size(sequence.rare().token_offsets) * int64_t{sizeof(TokenOffset)};
+  output.response_bytes +=
+      Size(sequence.rare_outputs().token_offsets) * int64_t{sizeof(TokenOffset)};
   if (output.response_bytes <= limits.max_response_bytes) return absl::OkStatus();
   return Invalid("the outputs asked for take ", output.response_bytes, " bytes up to sequence ",
                  output.sequences.size(), ", the limit is ", limits.max_response_bytes,
@@ -314,7 +315,7 @@ class EncodeValidation {
     ATTENDANT_RETURN_IF_ERROR(CountOutputs(sequence, unmasked));
     if (input_.compares()) {
       ATTENDANT_RETURN_IF_ERROR(
-          AddVectors(model_, limits_, IsQuery(index), work_, unmasked, output_));
+          PlanVectors(model_, limits_, IsQuery(index), work_, unmasked, output_));
     }
     if (unmasked.len() > 0) {
       ATTENDANT_RETURN_IF_ERROR(AddWork(index, std::move(unmasked)));
@@ -325,9 +326,9 @@ class EncodeValidation {
 
   absl::Status AddSpans(size_t index, EncodedSequence& sequence, SequenceInput& unmasked) {
     if (!input_.wants_spans()) return absl::OkStatus();
-    ATTENDANT_ASSIGN_OR_RETURN(sequence.MutableRare().spans,
+    ATTENDANT_ASSIGN_OR_RETURN(sequence.MutableRareOutputs().spans,
                                ChooseSpans(input_, index, sequence, unmasked.first_pooled));
-    unmasked.spans = sequence.rare().spans;
+    unmasked.spans = sequence.rare_outputs().spans;
     return absl::OkStatus();
   }
 

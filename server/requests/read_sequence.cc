@@ -139,7 +139,7 @@ absl::StatusOr<EncodedSequence> FromText(const SequenceReading& reading, size_t 
   sequence.token_ids = std::move(tokenized->token_ids);
   sequence.segment_ids = std::move(tokenized->segment_ids);
   if (reading.input.token_offsets) {
-    sequence.MutableRare().token_offsets = std::move(tokenized->offsets);
+    sequence.MutableRareOutputs().token_offsets = std::move(tokenized->offsets);
   }
   // A tokenizer may know segments that its model does not: then they make no difference.
   if (model.config().segment_types == 1) sequence.segment_ids.assign(sequence.token_ids.size(), 0);
@@ -152,8 +152,8 @@ void AddMarker(int32_t marker, EncodedSequence& sequence) {
   sequence.token_ids.insert(sequence.token_ids.begin() + at, marker);
   sequence.segment_ids.insert(sequence.segment_ids.begin() + at, 0);
   ++sequence.tokens_seen;
-  if (sequence.rare().token_offsets.empty()) return;
-  std::vector<TokenOffset>& offsets = sequence.MutableRare().token_offsets;
+  if (sequence.rare_outputs().token_offsets.empty()) return;
+  std::vector<TokenOffset>& offsets = sequence.MutableRareOutputs().token_offsets;
   offsets.insert(offsets.begin() + at, TokenOffset{});
 }
 
@@ -164,7 +164,9 @@ void FillUp(const TextForm& form, EncodedSequence& sequence) {
   sequence.tokens_seen += form.filled_tokens - sequence.len();
   sequence.token_ids.resize(filled, *form.filler);
   sequence.segment_ids.resize(filled, 0);
-  if (!sequence.rare().token_offsets.empty()) sequence.MutableRare().token_offsets.resize(filled);
+  if (!sequence.rare_outputs().token_offsets.empty()) {
+    sequence.MutableRareOutputs().token_offsets.resize(filled);
+  }
 }
 
 // Adds the marker behind the first token, and then the tokens that fill up the sequence.

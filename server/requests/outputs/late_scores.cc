@@ -118,8 +118,8 @@ size_t PairOf(const EncodeInput& input, size_t index) {
   return static_cast<size_t>(first - input.query_of.begin());
 }
 
-absl::Status AddVectors(const EncoderModel& model, const EncodeLimits& limits, bool is_query,
-                        const EncodeWork& work, SequenceInput& sequence, EncodeOutput& output) {
+absl::Status PlanVectors(const EncoderModel& model, const EncodeLimits& limits, bool is_query,
+                         const EncodeWork& work, SequenceInput& sequence, EncodeOutput& output) {
   sequence.only_task = is_query ? kQueryTask : kDocumentTask;
   const HeadTask& task = work.tasks[static_cast<size_t>(sequence.only_task)];
   const Head::ResultSize size =

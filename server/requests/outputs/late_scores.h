@@ -45,8 +45,8 @@ size_t PairOf(const EncodeInput& input, size_t index);
 
 // Gives a sequence its task, and counts its vectors, which stay in memory until all are there.
 // INVALID_ARGUMENT when those of the request take more than an answer may.
-absl::Status AddVectors(const EncoderModel& model, const EncodeLimits& limits, bool is_query,
-                        const EncodeWork& work, SequenceInput& sequence, EncodeOutput& output);
+absl::Status PlanVectors(const EncoderModel& model, const EncodeLimits& limits, bool is_query,
+                         const EncodeWork& work, SequenceInput& sequence, EncodeOutput& output);
 
 // Scores the documents by the vectors in `results`, which are those of the sequences with tokens.
 // Then `output.sequences` are the documents, in the order of the pairs, and `output.queries` the

@@ -70,20 +70,20 @@ absl::StatusOr<EncodedSequence> LookUp(const SequenceReading& reading, size_t in
   KeepOwn(special, tokens->offsets);
   EncodedSequence sequence;
   sequence.tokens_seen = tokens->tokens_seen - around;
-  sequence.MutableRare().token_offsets = std::move(tokens->offsets);
-  sequence.MutableRare().looked_up = lookup.Weigh(tokens->token_ids, top_k);
+  sequence.MutableRareOutputs().token_offsets = std::move(tokens->offsets);
+  sequence.MutableRareOutputs().looked_up = lookup.Weigh(tokens->token_ids, top_k);
   sequence.token_ids = std::move(tokens->token_ids);
   return sequence;
 }
 
 int64_t CountLookupBytes(const EncodeOutput& output, const EncodedSequence& sequence) {
-  const auto weights = static_cast<int64_t>(sequence.rare().looked_up->indices.size());
+  const auto weights = static_cast<int64_t>(sequence.rare_outputs().looked_up->indices.size());
   return weights * TaskValueBytes(output.tasks[0]);
 }
 
 bool TakeLookup(EncodedSequence& sequence) {
   if (!sequence.looked_up()) return false;
-  sequence.result.tasks.push_back(*std::move(sequence.MutableRare().looked_up));
+  sequence.result.tasks.push_back(*std::move(sequence.MutableRareOutputs().looked_up));
   return true;
 }
 

@@ -65,7 +65,7 @@ void WeighWords(const EncoderModel& model, EncodedSequence& sequence) {
   const std::vector<double> weights =
       MeanOverHeads(rows, static_cast<size_t>(model.config().heads));
   const Tokenizer& tokenizer = *model.tokenizer;
-  EncodedSequence::Rare& rare = sequence.MutableRare();
+  EncodedSequence::RareOutputs& rare = sequence.MutableRareOutputs();
   std::vector<double> sums;
   size_t unmasked = 0;
   for (size_t i = 0; i < sequence.token_ids.size(); ++i) {

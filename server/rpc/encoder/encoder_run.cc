@@ -47,7 +47,7 @@ class EncoderRun final : public EncodeRun {
     int64_t bytes = has_ids ? 2 * output.response_bytes : output.response_bytes / 3;
     for (const EncodedSequence& sequence : output.sequences) {
       if (form_.token_ids) bytes += kNumberBytes * sequence.len();
-      const EncodedSequence::Rare& rare = sequence.rare();
+      const EncodedSequence::RareOutputs& rare = sequence.rare_outputs();
       bytes += 2 * kNumberBytes * static_cast<int64_t>(rare.spans.size());
       bytes += 2 * kNumberBytes * static_cast<int64_t>(rare.token_offsets.size());
     }

@@ -271,14 +271,14 @@ void AddScores(NumberFormat format, const EncodeOutput& output, v1::Tensor& tens
 
 void FillSequenceInfo(const EncodedSequence& sequence, bool token_ids, v1::SequenceInfo& info) {
   for (const std::string& token : sequence.token_strings) info.add_token_strings(token);
-  for (const auto& offset : sequence.rare().token_offsets) {
+  for (const auto& offset : sequence.rare_outputs().token_offsets) {
     info.mutable_offsets()->add_starts(static_cast<int32_t>(offset.begin));
     info.mutable_offsets()->add_ends(static_cast<int32_t>(offset.end));
   }
   info.set_tokens(sequence.len());
   info.set_truncated(sequence.truncated());
   info.set_tokens_seen(sequence.tokens_seen);
-  SpansToProto(sequence.rare().spans, info);
+  SpansToProto(sequence.rare_outputs().spans, info);
   if (token_ids) {
     info.mutable_token_ids()->Add(sequence.token_ids.begin(), sequence.token_ids.end());
   }

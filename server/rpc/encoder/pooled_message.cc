@@ -42,7 +42,7 @@ v1::DType ToProto(EmbeddingFormat format) {
 
 // The embeddings of a sequence: one, or one for each span.
 size_t NumRows(const EncodedSequence& sequence) {
-  return std::max<size_t>(sequence.rare().spans.size(), 1);
+  return std::max<size_t>(sequence.rare_outputs().spans.size(), 1);
 }
 
 int64_t CountRows(const EncodeOutput& output) {

@@ -50,7 +50,8 @@ int64_t PaddedBytes(const EncodeOutput& output, const KServeModelInfo& model) {
   for (const EncodedSequence& sequence : output.sequences) {
     rows = std::max(rows, sequence.len());
     if (!sequence.looked_up()) continue;
-    looked_up = std::max(looked_up, static_cast<int64_t>(sequence.rare().looked_up->values.size()));
+    looked_up =
+        std::max(looked_up, static_cast<int64_t>(sequence.rare_outputs().looked_up->values.size()));
   }
   if (task.columns > 0) {
     const int64_t row_bytes = task.columns * TaskValueBytes(task) + int64_t{sizeof(int32_t)};

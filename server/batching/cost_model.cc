@@ -11,24 +11,24 @@
 namespace attendant {
 namespace {
 
-constexpr size_t kMaxTerms = 4;
+constexpr size_t kTerms = CostModel::kTerms;
 
-// Normal equations of least squares, [n, n] and [n]: `terms` names the unknowns that are not zero.
+// Normal equations of least squares. The unknowns are the seconds of one unit of each term.
 struct Equations {
-  std::array<std::array<double, kMaxTerms>, kMaxTerms> matrix{};
-  std::array<double, kMaxTerms> right{};
+  std::array<std::array<double, kTerms>, kTerms> matrix{};
+  std::array<double, kTerms> right{};
 };
 
 // Gaussian elimination with pivots over the unknowns in `used`. An unknown that the samples do not
 // determine becomes zero.
-std::array<double, kMaxTerms> Solve(Equations equations, const std::vector<size_t>& used) {
+std::array<double, kTerms> Solve(Equations equations, const std::vector<size_t>& used) {
   const size_t n = used.size();
   std::vector<std::vector<double>> rows(n, std::vector<double>(n + 1));
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j < n; ++j) rows[i][j] = equations.matrix[used[i]][used[j]];
     rows[i][n] = equations.right[used[i]];
   }
-  std::array<double, kMaxTerms> solution{};
+  std::array<double, kTerms> solution{};
   std::vector<bool> determined(n);
   for (size_t k = 0; k < n; ++k) {
     size_t pivot = k;

@@ -37,6 +37,9 @@ class CostModel {
     absl::Duration time;
   };
 
+  // The terms of the estimate: 1, sequences, tokens and squares.
+  static constexpr size_t kTerms = 4;
+
   CostModel() = default;
 
   // The fit with the least sum of squared relative errors. REQUIRES: times are positive.
@@ -53,7 +56,6 @@ class CostModel {
   void Observe(const BatchShape& shape, absl::Duration time);
 
  private:
-  static constexpr size_t kTerms = 4;
   using Terms = std::array<double, kTerms>;
 
   static Terms TermsOf(const BatchShape& shape);

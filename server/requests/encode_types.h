@@ -35,9 +35,13 @@ struct TextPair {
 
 using SequenceContent = std::variant<std::string, TextPair, IdsInput>;
 
-// Inputs that are cut when they are too long: texts, on the model's own side; none; texts and ids,
-// on one side.
-enum class Truncation { kTextOnly, kNone, kRight, kLeft };
+// The treatment of a sequence with more tokens than the model takes.
+enum class Truncation {
+  kTextOnly,  // a text loses tokens at the side that the model says; ids are refused
+  kNone,      // texts and ids are refused
+  kRight,     // texts and ids lose their last tokens
+  kLeft,      // texts and ids lose their first tokens
+};
 
 // The layers and heads whose attention weights and hidden states a request asks for, as it numbers
 // them: not checked yet.

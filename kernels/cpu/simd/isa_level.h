@@ -32,10 +32,9 @@ struct IsaLevel {
   bool bf16;
 };
 
-// The level asked for, for kAuto the best of this machine. It
-// lives as long as the process. UNAVAILABLE, saying what is missing, when the machine lacks it.
-// Asks the processor, which takes a virtual machine microseconds: callers find a level once and
-// pass it on.
+// The level asked for, for kAuto the best of this machine. It lives as long as the process.
+// UNAVAILABLE, saying what is missing, when the machine lacks it. Asks the processor, which takes a
+// virtual machine microseconds: callers find a level once and pass it on.
 absl::StatusOr<const IsaLevel*> FindIsaLevel(CpuIsa isa, MatmulChoice matmul = MatmulChoice::kAuto);
 
 }  // namespace attendant::cpu

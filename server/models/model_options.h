@@ -41,8 +41,8 @@ struct ModelOptions {
   int device_sessions = 0;  // on devices, the number of sessions; 0: the back end's own
   BatcherOptions batcher;
   AttentionLimits attention{};
-  int attention_nice = 0;  // niceness of the threads that compute attention, 0 to 19
-  std::shared_ptr<const ModelMemory> memory{};  // null: loads are not checked against memory
+  int attention_nice = 0;                 // niceness of the threads that compute attention, 0 to 19
+  std::shared_ptr<ModelMemory> memory{};  // null: loads are not checked against memory
 
   // The adapter of a model; empty: none.
   std::string AdapterOf(const std::string& name) const {

@@ -104,14 +104,7 @@ void ModelMemory::Share::Resize(int64_t bytes) {
 ModelMemory::ModelMemory(int64_t max_bytes, Available available)
     : max_bytes_(max_bytes), available_(std::move(available)) {}
 
-absl::StatusOr<ModelMemory::Share> ModelMemory::Reserve(const MemoryEstimate& estimate) const {
-  const int64_t held = held_bytes();
-  if (max_bytes_ > 0 && held + estimate.held() > max_bytes_) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("it takes about ", estimate.held(), " bytes (weights ", estimate.weight_bytes,
-                     ", scratch memory ", estimate.session_bytes, "), the loaded models take ",
-                     held, ", the limit of all together is ", max_bytes_));
-  }
+absl::StatusOr<ModelMemory::Share> ModelMemory::Reserve(const MemoryEstimate& estimate) {
   const std::optional<AvailableMemory> available = available_();
   if (available && estimate.peak() > available->bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -119,9 +112,18 @@ absl::StatusOr<ModelMemory::Share> ModelMemory::Reserve(const MemoryEstimate& es
         ", scratch memory ", estimate.session_bytes, ", while it loads ", estimate.load_bytes,
         "), ", available->bytes, " are available: ", available->reason));
   }
+  int64_t held = held_bytes();
+  do {
+    if (max_bytes_ > 0 && held + estimate.held() > max_bytes_) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "it takes about ", estimate.held(), " bytes (weights ", estimate.weight_bytes,
+          ", scratch memory ", estimate.session_bytes, "), the loaded models take ", held,
+          ", the limit of all together is ", max_bytes_));
+    }
+  } while (!total_->compare_exchange_weak(held, held + estimate.held()));
   Share share;
   share.total_ = total_;
-  share.Resize(estimate.held());
+  share.bytes_ = estimate.held();
   return share;
 }
 

@@ -43,8 +43,7 @@ class ModelMemory {
  public:
   using Available = std::function<std::optional<AvailableMemory>()>;
 
-  // The memory of one model, given back with this object. Movable. Does not outlive the
-  // ModelMemory's state.
+  // The memory of one model, given back with this object. Movable. May outlive the ModelMemory.
   class Share {
    public:
     Share() = default;
@@ -66,8 +65,9 @@ class ModelMemory {
       int64_t max_bytes = 0, Available available = [] { return ReadAvailableMemory(); });
 
   // RESOURCE_EXHAUSTED, with all figures, when loading the model would exceed the limit or take
-  // more than is available.
-  absl::StatusOr<Share> Reserve(const MemoryEstimate& estimate) const;
+  // more than is available. All shares together never exceed the limit, unless models hold more
+  // than was estimated.
+  absl::StatusOr<Share> Reserve(const MemoryEstimate& estimate);
 
   int64_t held_bytes() const { return *total_; }
 

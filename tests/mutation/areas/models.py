@@ -156,6 +156,7 @@ MUTANTS = {
     ],
     "server/models/memory/model_memory.cc": [
         ('cache += ReadField(folder + "/memory.stat", field);', 'cache = ReadField(folder + "/memory.stat", field);'),
+        ("«held + estimate.held()» > max_bytes_", "estimate.held()"),
     ],
     "server/models/memory/estimate.cc": [
         ("estimate.weight_bytes += TableBytes(*config);", ""),

@@ -74,7 +74,7 @@ absl::Status Load(const std::string& folder) {
   TaskPool completions(1, "completion");
   ModelOptions options;
   options.dtype = "f32";
-  options.memory = std::make_shared<const ModelMemory>(0, [] { return std::nullopt; });
+  options.memory = std::make_shared<ModelMemory>(0, [] { return std::nullopt; });
   options.batcher.max_batch_tokens = 64;
   options.batcher.max_batch_sequences = 8;
   options.batcher.max_queued_tokens = 64;

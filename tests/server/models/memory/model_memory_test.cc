@@ -5,6 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "tests/support/checkpoint.h"
 
@@ -85,7 +89,7 @@ ModelMemory::Available Has(int64_t bytes) {
 }
 
 TEST(ModelMemoryTest, AModelMustFitIntoWhatTheMachineHas) {
-  const ModelMemory memory(0, Has(1000));
+  ModelMemory memory(0, Has(1000));
   EXPECT_TRUE(memory.Reserve({.weight_bytes = 700, .session_bytes = 200, .load_bytes = 100}).ok());
   const absl::Status refused =
       memory.Reserve({.weight_bytes = 700, .session_bytes = 200, .load_bytes = 101}).status();
@@ -96,7 +100,7 @@ TEST(ModelMemoryTest, AModelMustFitIntoWhatTheMachineHas) {
 }
 
 TEST(ModelMemoryTest, AllModelsTogetherMustFitIntoTheLimit) {
-  const ModelMemory memory(1000, [] { return std::nullopt; });
+  ModelMemory memory(1000, [] { return std::nullopt; });
   auto first = memory.Reserve({.weight_bytes = 500, .session_bytes = 100, .load_bytes = 9000});
   ASSERT_TRUE(first.ok()) << first.status();
   const absl::Status refused = memory.Reserve({.weight_bytes = 401}).status();
@@ -113,6 +117,19 @@ TEST(ModelMemoryTest, AllModelsTogetherMustFitIntoTheLimit) {
   EXPECT_EQ(memory.held_bytes(), 450) << "a share that is replaced is given back";
   moved = {};
   EXPECT_EQ(memory.held_bytes(), 0);
+}
+
+// The callback takes the place of a second thread between the first one's checks.
+TEST(ModelMemoryTest, AModelReservedMeanwhileCounts) {
+  absl::StatusOr<ModelMemory::Share> other = ModelMemory::Share();
+  bool asked = false;
+  ModelMemory memory(1000, [&]() -> std::optional<AvailableMemory> {
+    if (!std::exchange(asked, true)) other = memory.Reserve({.weight_bytes = 600});
+    return std::nullopt;
+  });
+  const absl::Status refused = memory.Reserve({.weight_bytes = 600}).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_EQ(memory.held_bytes(), 600);
 }
 
 }  // namespace

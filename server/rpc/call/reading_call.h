@@ -34,8 +34,10 @@ class ReadingCall : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
   // Cancels a call that has waited for its client since before `since`.
   bool CancelIfSlow(WriteClock::time_point since) {
-    if (waiting_since_.load() >= since) return false;
-    waiting_since_ = kNotWaiting;
+    WriteClock::time_point waiting_since = waiting_since_.load();
+    if (waiting_since >= since) return false;
+    // Fails if the client has done its part meanwhile.
+    if (!waiting_since_.compare_exchange_strong(waiting_since, kNotWaiting)) return false;
     incoming_.info->connection.Count({.refused = 1});
     incoming_.context.TryCancel();
     return true;

@@ -121,14 +121,14 @@ class RunningApp final : public App {
   TaskPool completions_;
   TaskPool decoders_;
   ModelRegistry registry_;
-  const RequestDependencies request_dependencies_{registry_,
-                                                  metrics_,
-                                                  budgets_,
-                                                  gate_,
-                                                  model_waits_,
-                                                  decoders_.large_executor(),
-                                                  completions_.large_executor(),
-                                                  decoders_.executor()};
+  const RequestDependencies request_dependencies_{.models = registry_,
+                                                  .metrics = metrics_,
+                                                  .budgets = budgets_,
+                                                  .gate = gate_,
+                                                  .waits = model_waits_,
+                                                  .large_requests = decoders_.large_executor(),
+                                                  .large_answers = completions_.large_executor(),
+                                                  .small_requests = decoders_.executor()};
   const EncodeDependencies encode_dependencies_;
   const AttendDependencies attend_dependencies_;
   GrpcServices services_;

@@ -240,7 +240,7 @@ void Batcher::LoseRunner(size_t index, const absl::Status& status) {
   {
     absl::MutexLock lock(&mutex_);
     forecast_.Lose(index);
-    const int64_t left = forecast_.force().workers;
+    const int64_t left = forecast_.capacity().workers;
     observer_.OnLost(static_cast<int>(std::ssize(workers_) - left));
     if (left > 0) return;
     lost_ = status;
@@ -356,8 +356,8 @@ void Batcher::Post(Ended ended) {
 
 // Called for each request with a deadline: must be cheap.
 absl::Duration Batcher::TimeToAnswer(const PendingRequest& request) const {
-  const Workforce force = forecast_.force();
-  if (request.deadline == absl::InfiniteFuture() || !force.cost.fitted()) {
+  const BatchCapacity capacity = forecast_.capacity();
+  if (request.deadline == absl::InfiniteFuture() || !capacity.cost.fitted()) {
     return absl::ZeroDuration();
   }
   Backlog backlog{
@@ -368,7 +368,7 @@ absl::Duration Batcher::TimeToAnswer(const PendingRequest& request) const {
   for (size_t i = 0; i < static_cast<size_t>(request.num_sequences()); ++i) {
     backlog.same_priority.Add(request.sequence_tokens(i), request.sequence_head_ns(i));
   }
-  return AnswerTime(backlog, force);
+  return AnswerTime(backlog, capacity);
 }
 
 // As if all sequences were as long.

@@ -88,7 +88,7 @@ void Batcher::TakeBatch(size_t index, std::vector<BatchItem>& items, Ended& ende
   absl::MutexLock lock(&mutex_);
   if (stopping_) return;
   const absl::Time now = threading_.Now();
-  Expire(now, TimeNeeded(Queued(), forecast_.force()), ended);
+  Expire(now, TimeNeeded(Queued(), forecast_.capacity()), ended);
   if (!Decide(now).run) return;
   queue_.TakeBatch(now, items);
   StartBatch(index, items, now);

@@ -7,48 +7,48 @@ namespace attendant {
 namespace {
 
 // Of a full batch of such sequences. REQUIRES: total.tokens > 0.
-absl::Duration FullBatchTime(const BatchShape& total, const Workforce& force) {
+absl::Duration FullBatchTime(const BatchShape& total, const BatchCapacity& capacity) {
   const double part =
-      static_cast<double>(force.max_batch_tokens) / static_cast<double>(total.tokens);
+      static_cast<double>(capacity.max_batch_tokens) / static_cast<double>(total.tokens);
   const auto scaled = [part](int64_t value) {
     return static_cast<int64_t>(part * static_cast<double>(value));
   };
-  return force.cost.Estimate({.sequences = scaled(total.sequences),
-                              .tokens = force.max_batch_tokens,
-                              .squares = scaled(total.squares),
-                              .head_ns = scaled(total.head_ns)});
+  return capacity.cost.Estimate({.sequences = scaled(total.sequences),
+                                 .tokens = capacity.max_batch_tokens,
+                                 .squares = scaled(total.squares),
+                                 .head_ns = scaled(total.head_ns)});
 }
 
 }  // namespace
 
-absl::Duration TimeFor(const BatchShape& total, const Workforce& force) {
+absl::Duration TimeFor(const BatchShape& total, const BatchCapacity& capacity) {
   if (total.tokens == 0) return absl::ZeroDuration();
-  const int64_t batches = std::max<int64_t>(total.tokens / force.max_batch_tokens, 1);
+  const int64_t batches = std::max<int64_t>(total.tokens / capacity.max_batch_tokens, 1);
   const BatchShape average{.sequences = total.sequences / batches,
                            .tokens = total.tokens / batches,
                            .squares = total.squares / batches,
                            .head_ns = total.head_ns / batches};
-  return force.cost.Estimate(average) * batches / std::max<int64_t>(force.workers, 1);
+  return capacity.cost.Estimate(average) * batches / std::max<int64_t>(capacity.workers, 1);
 }
 
-absl::Duration AnswerTime(const Backlog& backlog, const Workforce& force) {
+absl::Duration AnswerTime(const Backlog& backlog, const BatchCapacity& capacity) {
   constexpr double kOfFirstBatch = 0.25;
   constexpr double kOfOthers = 1.2;
-  if (!force.cost.fitted()) return absl::ZeroDuration();
+  if (!capacity.cost.fitted()) return absl::ZeroDuration();
   constexpr double kOfOverdue = 0.25;  // of each batch, see RequestQueue
-  const absl::Duration same = TimeFor(backlog.same_priority, force);
+  const absl::Duration same = TimeFor(backlog.same_priority, capacity);
   const absl::Duration all =
-      backlog.until_free + std::min(TimeFor(backlog.higher, force) + same,
+      backlog.until_free + std::min(TimeFor(backlog.higher, capacity) + same,
                                     backlog.max_priority_wait + same / kOfOverdue);
-  const absl::Duration first = std::min(all, FullBatchTime(backlog.same_priority, force));
+  const absl::Duration first = std::min(all, FullBatchTime(backlog.same_priority, capacity));
   return kOfFirstBatch * first + kOfOthers * (all - first);
 }
 
-absl::Duration TimeNeeded(const BatchShape& queued, const Workforce& force) {
+absl::Duration TimeNeeded(const BatchShape& queued, const BatchCapacity& capacity) {
   constexpr double kDoubt = 1.5;
-  const bool overload = queued.tokens > force.workers * force.max_batch_tokens;
-  if (!force.cost.fitted() || !overload) return absl::ZeroDuration();
-  return kDoubt * FullBatchTime(queued, force);
+  const bool overload = queued.tokens > capacity.workers * capacity.max_batch_tokens;
+  if (!capacity.cost.fitted() || !overload) return absl::ZeroDuration();
+  return kDoubt * FullBatchTime(queued, capacity);
 }
 
 Forecast::Forecast(const CostModel& cost, int64_t max_batch_tokens, size_t workers)
@@ -70,7 +70,7 @@ void Forecast::Lose(size_t worker) {
 
 void Forecast::Observe(const BatchShape& batch, absl::Duration time) { cost_.Observe(batch, time); }
 
-Workforce Forecast::force() const {
+BatchCapacity Forecast::capacity() const {
   return {.cost = cost_, .max_batch_tokens = max_batch_tokens_, .workers = workers_left_};
 }
 
@@ -87,7 +87,7 @@ bool Forecast::TriesAnyway(const BatchShape& queued, absl::Time now) {
 
 absl::Duration Forecast::RetryDelay(const BatchShape& queued) const {
   if (!cost_.known()) return absl::Milliseconds(100);
-  return std::clamp(TimeFor(queued, force()), absl::Milliseconds(1), absl::Seconds(10));
+  return std::clamp(TimeFor(queued, capacity()), absl::Milliseconds(1), absl::Seconds(10));
 }
 
 }  // namespace attendant

@@ -12,8 +12,8 @@ namespace attendant {
 
 // The compute capacity of a batcher: the cost of a batch, its token budget and the number of
 // workers.
-struct Workforce {
-  const CostModel& cost;
+struct BatchCapacity {
+  CostModel cost;
   int64_t max_batch_tokens = 0;
   int64_t workers = 1;
 };
@@ -28,7 +28,7 @@ struct Backlog {
 
 // The time that all workers together need for sequences of this total, in full batches. Zero as
 // long as the cost is not known. Pure.
-absl::Duration TimeFor(const BatchShape& total, const Workforce& force);
+absl::Duration TimeFor(const BatchShape& total, const BatchCapacity& capacity);
 
 // The time until a request with this backlog is answered, for its admission; zero without a fit. It
 // counts a quarter of the first batch's time: the estimate of one batch may be far off (on a noisy
@@ -36,12 +36,12 @@ absl::Duration TimeFor(const BatchShape& total, const Workforce& force);
 // must not be refused. It counts six fifths of the time of all further batches, whose errors
 // average out: under overload every admitted request waits as long as this allows, and should not
 // have been computed in vain.
-absl::Duration AnswerTime(const Backlog& backlog, const Workforce& force);
+absl::Duration AnswerTime(const Backlog& backlog, const BatchCapacity& capacity);
 
 // Under overload, a request with less time left than this is not worth a place in the next batch:
 // half more than a full batch of `queued` takes. Zero when `queued` is no more than one batch for
 // each worker, and without a fit.
-absl::Duration TimeNeeded(const BatchShape& queued, const Workforce& force);
+absl::Duration TimeNeeded(const BatchShape& queued, const BatchCapacity& capacity);
 
 // The state behind the forecasts of one batcher: the cost of batches as those that ran correct it,
 // and when each worker has ended its batch. It has no clock; not thread-safe.
@@ -58,9 +58,8 @@ class Forecast {
   // A batch was computed, and took `time`: this corrects the cost.
   void Observe(const BatchShape& batch, absl::Duration time);
 
-  // The workforce for the functions above. Valid until the next call of a function that changes
-  // this forecast.
-  Workforce force() const;
+  // The capacity for the functions above, as it is now.
+  BatchCapacity capacity() const;
   // The time until the first worker ends its batch. Zero: a worker is idle, or past its estimated
   // end. Infinite: all workers are lost.
   absl::Duration UntilFree(absl::Time now) const;

@@ -45,8 +45,9 @@ class AnswerTimeTest : public testing::TestWithParam<AnswerCase> {};
 // Batches of 100 tokens.
 TEST_P(AnswerTimeTest, ByTable) {
   const CostModel cost = Cost();
-  const Workforce force{.cost = cost, .max_batch_tokens = 100, .workers = GetParam().workers};
-  EXPECT_NEAR(Ms(AnswerTime(GetParam().backlog, force)), GetParam().ms, 0.01);
+  const BatchCapacity capacity{
+      .cost = cost, .max_batch_tokens = 100, .workers = GetParam().workers};
+  EXPECT_NEAR(Ms(AnswerTime(GetParam().backlog, capacity)), GetParam().ms, 0.01);
 }
 
 constexpr absl::Duration kFree = absl::ZeroDuration();
@@ -71,33 +72,42 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(TimeNeededTest, IsHalfMoreThanAFullBatchUnderOverload) {
   const CostModel cost = Cost();
-  const Workforce force{.cost = cost, .max_batch_tokens = 100, .workers = 2};
-  EXPECT_EQ(TimeNeeded(Shape(20, 10), force), absl::ZeroDuration()) << "a batch for each worker";
-  EXPECT_NEAR(Ms(TimeNeeded(Shape(21, 10), force)), 150, 0.01);
-  EXPECT_EQ(TimeNeeded({}, force), absl::ZeroDuration());
+  const BatchCapacity capacity{.cost = cost, .max_batch_tokens = 100, .workers = 2};
+  EXPECT_EQ(TimeNeeded(Shape(20, 10), capacity), absl::ZeroDuration()) << "a batch for each worker";
+  EXPECT_NEAR(Ms(TimeNeeded(Shape(21, 10), capacity)), 150, 0.01);
+  EXPECT_EQ(TimeNeeded({}, capacity), absl::ZeroDuration());
 }
 
 TEST(UnfittedCostTest, RefusesNothing) {
   CostModel cost;
   cost.Observe(Shape(1, 10), absl::Seconds(1));
-  const Workforce force{.cost = cost, .max_batch_tokens = 100};
-  EXPECT_EQ(TimeNeeded(Shape(100, 40), force), absl::ZeroDuration());
-  EXPECT_EQ(AnswerTime({kFree, Shape(1, 40), {}}, force), absl::ZeroDuration());
-  EXPECT_EQ(TimeFor(Shape(1, 40), force), absl::Seconds(4));
-  EXPECT_EQ(TimeFor({}, force), absl::ZeroDuration());
+  const BatchCapacity capacity{.cost = cost, .max_batch_tokens = 100};
+  EXPECT_EQ(TimeNeeded(Shape(100, 40), capacity), absl::ZeroDuration());
+  EXPECT_EQ(AnswerTime({kFree, Shape(1, 40), {}}, capacity), absl::ZeroDuration());
+  EXPECT_EQ(TimeFor(Shape(1, 40), capacity), absl::Seconds(4));
+  EXPECT_EQ(TimeFor({}, capacity), absl::ZeroDuration());
 }
 
 TEST(HeadTimeTest, CountsInEveryTime) {
   const CostModel cost = Cost();
-  const Workforce force{.cost = cost, .max_batch_tokens = 1000, .workers = 2};
+  const BatchCapacity capacity{.cost = cost, .max_batch_tokens = 1000, .workers = 2};
   const BatchShape plain = Shape(80, 50);  // four batches
   BatchShape shape = plain;
   shape.head_ns = 8'000'000;
-  EXPECT_NEAR(Ms(TimeFor(shape, force) - TimeFor(plain, force)), 4, 0.01);
-  EXPECT_NEAR(Ms(TimeNeeded(shape, force) - TimeNeeded(plain, force)), 3, 0.01);
+  EXPECT_NEAR(Ms(TimeFor(shape, capacity) - TimeFor(plain, capacity)), 4, 0.01);
+  EXPECT_NEAR(Ms(TimeNeeded(shape, capacity) - TimeNeeded(plain, capacity)), 3, 0.01);
   const Backlog backlog{.until_free = absl::ZeroDuration(), .same_priority = shape, .higher = {}};
   const Backlog less{.until_free = absl::ZeroDuration(), .same_priority = plain, .higher = {}};
-  EXPECT_GT(AnswerTime(backlog, force), AnswerTime(less, force));
+  EXPECT_GT(AnswerTime(backlog, capacity), AnswerTime(less, capacity));
+}
+
+TEST(ForecastTest, ACapacityIsThatOfItsMoment) {
+  Forecast forecast = TwoWorkers();
+  const BatchCapacity before = forecast.capacity();
+  const absl::Duration time = TimeFor(Shape(1, 40), before);
+  forecast.Observe(Shape(1, 40), 10 * time);
+  EXPECT_EQ(TimeFor(Shape(1, 40), before), time);
+  EXPECT_GT(TimeFor(Shape(1, 40), forecast.capacity()), time);
 }
 
 TEST(ForecastTest, AnIdleWorkerIsFreeAtOnce) {
@@ -123,14 +133,14 @@ TEST(ForecastTest, ALostWorkerNeitherGetsFreeNorShares) {
   forecast.Begin(1, Shape(100), kNow);
   forecast.Lose(0);
   EXPECT_NEAR(Ms(forecast.UntilFree(kNow)), 100, 0.01);
-  EXPECT_EQ(forecast.force().workers, 1);
-  EXPECT_EQ(forecast.force().max_batch_tokens, 100);
+  EXPECT_EQ(forecast.capacity().workers, 1);
+  EXPECT_EQ(forecast.capacity().max_batch_tokens, 100);
 }
 
 TEST(ForecastTest, FollowsTheBatchesThatRun) {
   Forecast forecast = TwoWorkers();
   for (int i = 0; i < 30; ++i) forecast.Observe(Shape(100), absl::Milliseconds(300));
-  EXPECT_NEAR(Ms(forecast.force().cost.Estimate(Shape(50))), 150, 2);
+  EXPECT_NEAR(Ms(forecast.capacity().cost.Estimate(Shape(50))), 150, 2);
   forecast.Begin(0, Shape(50), kNow);
   forecast.Begin(1, Shape(100), kNow);
   EXPECT_NEAR(Ms(forecast.UntilFree(kNow)), 150, 2);
@@ -168,7 +178,7 @@ TEST(ForecastTest, AClientComesAgainWhenTheQueueIsDone) {
 TEST(ForecastTest, BeforeAnyBatchAClientComesAgainSoon) {
   Forecast forecast(CostModel(), 100, 1);
   EXPECT_EQ(forecast.RetryDelay(Shape(400)), absl::Milliseconds(100));
-  EXPECT_FALSE(forecast.force().cost.fitted());
+  EXPECT_FALSE(forecast.capacity().cost.fitted());
 }
 
 }  // namespace

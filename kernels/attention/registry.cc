@@ -66,7 +66,7 @@ const Operator* FindOperator(absl::string_view name) {
 }
 
 absl::StatusOr<const cpu::IsaLevel*> FindIsa(absl::string_view name, absl::string_view matmul) {
-  ATTENDANT_ASSIGN_OR_RETURN(const CpuIsa isa, ParseCpuIsa(name));
+  ATTENDANT_ASSIGN_OR_RETURN(const cpu::CpuIsa isa, cpu::ParseCpuIsa(name));
   ATTENDANT_ASSIGN_OR_RETURN(const cpu::MatmulChoice choice, cpu::ParseMatmulChoice(matmul));
   return cpu::FindIsaLevel(isa, choice);
 }

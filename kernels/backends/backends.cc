@@ -34,7 +34,7 @@ absl::Status CheckCuda(absl::string_view dtype, const BackendOptions& options) {
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name,
                                                      const BackendOptions& options) {
   if (name == "auto") return MakeBackend(ChooseBackend(name, "auto", options).name, options);
-  ATTENDANT_ASSIGN_OR_RETURN(const CpuIsa isa, ParseCpuIsa(options.cpu_isa));
+  ATTENDANT_ASSIGN_OR_RETURN(const cpu::CpuIsa isa, cpu::ParseCpuIsa(options.cpu_isa));
   ATTENDANT_ASSIGN_OR_RETURN(const cpu::MatmulChoice matmul,
                              cpu::ParseMatmulChoice(options.matmul));
   // Whatever the back end: attention modules multiply with oneDNN beside a GPU, too.

@@ -17,7 +17,7 @@ namespace {
 absl::StatusOr<cpu::HeadCompute> ChooseCompute(const PreparedEncoder& encoder) {
   const cpu::IsaLevel* level = encoder.cpu_level();
   if (level == nullptr) {
-    ATTENDANT_ASSIGN_OR_RETURN(level, cpu::FindIsaLevel(CpuIsa::kAuto));
+    ATTENDANT_ASSIGN_OR_RETURN(level, cpu::FindIsaLevel(cpu::CpuIsa::kAuto));
   }
   const bool bf16 = level->bf16 && encoder.info().dtype != DType::kF32;
   return cpu::HeadCompute{*level, bf16 ? DType::kBf16 : DType::kF32};

@@ -28,7 +28,7 @@ class CpuBackend final : public Backend {
     if (dtype == DType::kBf16 && !level_.bf16) {
       return absl::UnimplementedError(
           absl::StrCat("bf16 is not faster than f32 without AVX512_BF16 or AMX, and cpu_isa is ",
-                       CpuIsaName(level_.isa), ": use f32 or int8"));
+                       cpu::CpuIsaName(level_.isa), ": use f32 or int8"));
     }
     return absl::OkStatus();
   }

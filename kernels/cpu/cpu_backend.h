@@ -13,7 +13,7 @@ namespace attendant {
 struct CpuBackendOptions {
   // Decides the number formats that the back end offers, and the kernels. Two back ends of one
   // process may differ in it. oneDNN's limit is one for the process (LimitOneDnn).
-  CpuIsa isa = CpuIsa::kAuto;
+  cpu::CpuIsa isa = cpu::CpuIsa::kAuto;
   cpu::MatmulChoice matmul = cpu::MatmulChoice::kAuto;
   int load_threads = 1;  // that Prepare may use
 };

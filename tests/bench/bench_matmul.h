@@ -19,8 +19,8 @@ class BenchMatmulWeights {
     DType dtype = DType::kF32;
     int64_t k = 0, n = 0;
     int64_t max_rows = 0;
-    bool by_onednn = false;      // where it has a fast one, else by what the engine takes
-    CpuIsa isa = CpuIsa::kAuto;  // of the engine; LimitOneDnn sets that of oneDNN
+    bool by_onednn = false;                // where it has a fast one, else by what the engine takes
+    cpu::CpuIsa isa = cpu::CpuIsa::kAuto;  // of the engine; LimitOneDnn sets that of oneDNN
   };
   // Ends the program where there is no fast kernel.
   explicit BenchMatmulWeights(const Options& options);

@@ -107,7 +107,7 @@ std::vector<float> Engine::Embed(std::span<const int32_t> ids) {
 }
 
 double Engine::Ceiling() const {
-  return MatmulCeiling(config(), info().dtype, OrDie(ParseCpuIsa(options_.cpu_isa)),
+  return MatmulCeiling(config(), info().dtype, OrDie(cpu::ParseCpuIsa(options_.cpu_isa)),
                        options_.threads, options_.seconds / 4);
 }
 

@@ -34,7 +34,7 @@ double SharedSeconds(const BenchMatmulWeights& weights, int threads, double seco
 
 }  // namespace
 
-double MatmulCeiling(const EncoderConfig& config, DType dtype, CpuIsa isa, int threads,
+double MatmulCeiling(const EncoderConfig& config, DType dtype, cpu::CpuIsa isa, int threads,
                      double seconds) {
   const std::pair<int64_t, int64_t> shapes[] = {{config.hidden, config.qkv_width()},
                                                 {config.context_width(), config.hidden},

@@ -11,7 +11,7 @@ namespace attendant::bench {
 // `threads` threads each with its own rows: what no encoder with the instruction set `isa` can
 // exceed on this machine. Measures for about 4 * `seconds`. REQUIRES: LimitOneDnn has held oneDNN
 // down to `isa`, as MakeBackend does.
-double MatmulCeiling(const EncoderConfig& config, DType dtype, CpuIsa isa, int threads,
+double MatmulCeiling(const EncoderConfig& config, DType dtype, cpu::CpuIsa isa, int threads,
                      double seconds);
 
 }  // namespace attendant::bench

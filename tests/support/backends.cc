@@ -64,8 +64,8 @@ void AddCuda(const char* name, const std::string& library, std::vector<NamedBack
 std::vector<NamedBackend> AvailableBackends() {
   std::vector<NamedBackend> available;
   available.push_back({"reference", MakeReferenceBackend()});
-  for (const CpuIsa isa : kCpuIsaLevels) {
-    const std::string name = absl::StrCat("cpu/", CpuIsaName(isa));
+  for (const cpu::CpuIsa isa : cpu::kCpuIsaLevels) {
+    const std::string name = absl::StrCat("cpu/", cpu::CpuIsaName(isa));
     auto backend = MakeCpuBackend({.isa = isa});
     if (backend.ok()) {
       available.push_back({name, *std::move(backend)});

@@ -33,7 +33,7 @@ absl::Status ReferenceModule(const Call& call, const Outputs& outputs) {
 
 }  // namespace
 
-absl::string_view Module::isa_name() const { return CpuIsaName(isa_.isa); }
+absl::string_view Module::isa_name() const { return cpu::CpuIsaName(isa_.isa); }
 
 Call Module::HeadsCall(const Call& call, const Projected& projected) const {
   const int64_t stride = projected.row_stride;
@@ -100,8 +100,9 @@ absl::StatusOr<std::unique_ptr<const Module>> MakeModule(const ModuleConfig& con
         absl::StrCat("attention modules compute in f32 or bf16, not in ", DTypeName(dtype)));
   }
   if (dtype == DType::kBf16 && !isa->bf16) {
-    return absl::UnimplementedError(absl::StrCat(
-        "attention modules in bf16 need AVX512_BF16 or AMX, cpu_isa is ", CpuIsaName(isa->isa)));
+    return absl::UnimplementedError(
+        absl::StrCat("attention modules in bf16 need AVX512_BF16 or AMX, cpu_isa is ",
+                     cpu::CpuIsaName(isa->isa)));
   }
   try {
     return config.type == ModuleType::kMultiHead

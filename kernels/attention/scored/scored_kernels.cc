@@ -7,7 +7,7 @@
 namespace attendant::attention {
 
 const ScoredKernels& ScoredKernelsOf(const Call& call) {
-  return call.isa->isa < CpuIsa::kAvx512 ? kAvx2ScoredKernels : kAvx512ScoredKernels;
+  return call.isa->isa < cpu::CpuIsa::kAvx512 ? kAvx2ScoredKernels : kAvx512ScoredKernels;
 }
 
 }  // namespace attendant::attention

@@ -6,7 +6,7 @@
 #include "kernels/cpu/simd/cpu_id_bits.h"
 #include "kernels/cpu/simd/cpu_isa.h"
 
-namespace attendant {
+namespace attendant::cpu {
 namespace {
 
 // Tiles are 8 KB more for every thread's context, so Linux (5.16 and newer) wants to be asked.
@@ -40,4 +40,4 @@ CpuIdWords ReadCpuIdWords() {
   return words;
 }
 
-}  // namespace attendant
+}  // namespace attendant::cpu

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/cpu/simd/cpu_id_bits.h"
 
-namespace attendant {
+namespace attendant::cpu {
 namespace {
 
 // What each level needs beyond the one that it is built on.
@@ -101,4 +101,4 @@ absl::StatusOr<CpuIsa> ChooseCpuIsa(CpuIsa wanted, const CpuIdWords& words) {
   return wanted;
 }
 
-}  // namespace attendant
+}  // namespace attendant::cpu

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace attendant {
+namespace attendant::cpu {
 
 // A level of instructions, from the slowest to the fastest. Each from kAvx512 on has everything of
 // the one before it, but for kAvx512 itself: it and kAvx2Vnni each have everything of kAvx2.
@@ -50,4 +50,4 @@ CpuIdWords ReadCpuIdWords();
 // missing and what there is. Pure.
 absl::StatusOr<CpuIsa> ChooseCpuIsa(CpuIsa wanted, const CpuIdWords& words);
 
-}  // namespace attendant
+}  // namespace attendant::cpu

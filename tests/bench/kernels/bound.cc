@@ -79,7 +79,7 @@ void Measure(benchmark::State& state, const Bound& bound, absl::FunctionRef<void
 const cpu::VectorKernels& BestKernels() {
   // Asked once: a virtual machine takes microseconds to say what its processor can do.
   static const cpu::VectorKernels& kernels = []() -> const cpu::VectorKernels& {
-    const auto level = cpu::FindIsaLevel(CpuIsa::kAuto);
+    const auto level = cpu::FindIsaLevel(cpu::CpuIsa::kAuto);
     if (!level.ok()) Die(level.status());
     return (*level)->kernels;
   }();

@@ -18,18 +18,18 @@
 namespace attendant::attention {
 namespace {
 
-class ForcedIsaTest : public testing::TestWithParam<CpuIsa> {
+class ForcedIsaTest : public testing::TestWithParam<cpu::CpuIsa> {
  protected:
   void SetUp() override {
-    const auto available = ChooseCpuIsa(isa(), ReadCpuIdWords());
+    const auto available = cpu::ChooseCpuIsa(isa(), cpu::ReadCpuIdWords());
     if (!available.ok()) GTEST_SKIP() << available.status();
   }
-  static CpuIsa isa() { return GetParam(); }
+  static cpu::CpuIsa isa() { return GetParam(); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Levels, ForcedIsaTest, testing::ValuesIn(kCpuIsaLevels),
+INSTANTIATE_TEST_SUITE_P(Levels, ForcedIsaTest, testing::ValuesIn(cpu::kCpuIsaLevels),
                          [](const auto& parameter) {
-                           return std::string(CpuIsaName(parameter.param));
+                           return std::string(cpu::CpuIsaName(parameter.param));
                          });
 
 struct Tolerance {
@@ -40,7 +40,7 @@ constexpr Tolerance kBf16Tolerance{.out = 1e-2, .weights = 1e-5};
 // What projections and layers hand on is rounded too, and the values reach 4.
 constexpr Tolerance kBf16ModuleTolerance{.out = 3e-2, .weights = 3e-3};
 
-const cpu::IsaLevel* LevelOf(CpuIsa isa) { return *cpu::FindIsaLevel(isa); }
+const cpu::IsaLevel* LevelOf(cpu::CpuIsa isa) { return *cpu::FindIsaLevel(isa); }
 
 void ExpectCloseToReference(Call call, const Tolerance& tolerance) {
   call.need_weights =
@@ -63,14 +63,14 @@ TEST_P(ForcedIsaTest, OperatorsStayWithinIt) {
       ExpectCloseToReference(test.call, dtype == DType::kF32 ? kF32Tolerance : kBf16Tolerance);
     }
     const Call call{.dtype = dtype, .isa = LevelOf(isa())};
-    EXPECT_EQ(FlashAttentionOf(call).isa(), CpuIsaName(isa()));
+    EXPECT_EQ(FlashAttentionOf(call).isa(), cpu::CpuIsaName(isa()));
     EXPECT_EQ(&ScoredKernelsOf(call),
-              isa() < CpuIsa::kAvx512 ? &kAvx2ScoredKernels : &kAvx512ScoredKernels);
+              isa() < cpu::CpuIsa::kAvx512 ? &kAvx2ScoredKernels : &kAvx512ScoredKernels);
   }
 }
 
 // In bf16 where that has fast matmuls at this level, else it is refused.
-void LookAtModules(CpuIsa isa) {
+void LookAtModules(cpu::CpuIsa isa) {
   ASSERT_TRUE(cpu::LimitOneDnn(isa).ok());
   for (const char* name : {"mha_cross", "encoder_post"}) {
     const auto checkpoint = LoadAttentionModule(std::string("tests/golden/attention/") + name);
@@ -79,12 +79,12 @@ void LookAtModules(CpuIsa isa) {
     for (const DType dtype : {DType::kF32, DType::kBf16}) {
       SCOPED_TRACE(testing::Message() << name << " " << std::string(DTypeName(dtype)));
       const auto module = MakeModule(config, checkpoint->weights, dtype, LevelOf(isa));
-      if (dtype == DType::kBf16 && isa < CpuIsa::kAvx512Bf16) {
+      if (dtype == DType::kBf16 && isa < cpu::CpuIsa::kAvx512Bf16) {
         EXPECT_EQ(module.status().code(), absl::StatusCode::kUnimplemented) << module.status();
         continue;
       }
       ASSERT_TRUE(module.ok()) << module.status();
-      EXPECT_EQ((*module)->isa_name(), CpuIsaName(isa));
+      EXPECT_EQ((*module)->isa_name(), cpu::CpuIsaName(isa));
       TestCall test((*module)->kind(), dtype,
                     {.batch = 2, .heads = 1, .queries = 19, .keys = 19, .head_dim = config.hidden},
                     3);

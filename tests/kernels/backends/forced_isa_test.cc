@@ -27,24 +27,24 @@ using testing::Matcher;
 using testing::StartsWith;
 
 struct Expected {
-  CpuIsa isa;
+  cpu::CpuIsa isa;
   bool bf16, vnni;
   dnnl::cpu_isa onednn;
 };
 constexpr Expected kExpected[] = {
-    {CpuIsa::kAvx2, false, false, dnnl::cpu_isa::avx2},
-    {CpuIsa::kAvx2Vnni, false, true, dnnl::cpu_isa::avx2_vnni},
-    {CpuIsa::kAvx512, false, false, dnnl::cpu_isa::avx512_core},
-    {CpuIsa::kAvx512Vnni, false, true, dnnl::cpu_isa::avx512_core_vnni},
-    {CpuIsa::kAvx512Bf16, true, true, dnnl::cpu_isa::avx512_core_bf16},
-    {CpuIsa::kAmx, true, true, dnnl::cpu_isa::avx512_core_amx},
+    {cpu::CpuIsa::kAvx2, false, false, dnnl::cpu_isa::avx2},
+    {cpu::CpuIsa::kAvx2Vnni, false, true, dnnl::cpu_isa::avx2_vnni},
+    {cpu::CpuIsa::kAvx512, false, false, dnnl::cpu_isa::avx512_core},
+    {cpu::CpuIsa::kAvx512Vnni, false, true, dnnl::cpu_isa::avx512_core_vnni},
+    {cpu::CpuIsa::kAvx512Bf16, true, true, dnnl::cpu_isa::avx512_core_bf16},
+    {cpu::CpuIsa::kAmx, true, true, dnnl::cpu_isa::avx512_core_amx},
 };
-const Expected& Of(CpuIsa isa) { return kExpected[static_cast<int>(isa) - 1]; }
+const Expected& Of(cpu::CpuIsa isa) { return kExpected[static_cast<int>(isa) - 1]; }
 
-class ForcedIsaTest : public testing::TestWithParam<CpuIsa> {
+class ForcedIsaTest : public testing::TestWithParam<cpu::CpuIsa> {
  protected:
   void SetUp() override {
-    const auto available = ChooseCpuIsa(GetParam(), ReadCpuIdWords());
+    const auto available = cpu::ChooseCpuIsa(GetParam(), cpu::ReadCpuIdWords());
     if (!available.ok()) GTEST_SKIP() << available.status();
   }
 };
@@ -90,28 +90,28 @@ float Tolerance(DType dtype) {
 }
 
 // The tiles, but in bf16 where k does not fill their groups; those of AMX fill it up.
-Matcher<std::string> ImplementationsOf(CpuIsa isa, DType dtype, const EncoderConfig& config) {
+Matcher<std::string> ImplementationsOf(cpu::CpuIsa isa, DType dtype, const EncoderConfig& config) {
   const int64_t group = dtype == DType::kBf16 ? 2 : 1;
-  const Matcher<std::string> tiles = Eq(absl::StrCat("tiles:", CpuIsaName(isa)));
+  const Matcher<std::string> tiles = Eq(absl::StrCat("tiles:", cpu::CpuIsaName(isa)));
   const Matcher<std::string> onednn = StartsWith("brg");
-  if (isa == CpuIsa::kAmx) return tiles;
+  if (isa == cpu::CpuIsa::kAmx) return tiles;
   if (config.hidden % group == 0 && config.ffn % group == 0) return tiles;
   if (config.hidden % group != 0 && config.ffn % group != 0) return onednn;
-  return AllOf(onednn, EndsWith(absl::StrCat("tiles:", CpuIsaName(isa))));
+  return AllOf(onednn, EndsWith(absl::StrCat("tiles:", cpu::CpuIsaName(isa))));
 }
 
-void LookAtMatmuls(CpuIsa isa) {
-  const auto backend = MakeBackend("cpu", {.cpu_isa = std::string(CpuIsaName(isa))});
+void LookAtMatmuls(cpu::CpuIsa isa) {
+  const auto backend = MakeBackend("cpu", {.cpu_isa = std::string(cpu::CpuIsaName(isa))});
   ASSERT_TRUE(backend.ok()) << backend.status();
   for (DType dtype : {DType::kF32, DType::kBf16, DType::kInt8}) {
     if (!(*backend)->Supports(dtype).ok()) continue;
     for (const EncoderConfig& config : kShapes) {
       SCOPED_TRACE(testing::Message()
-                   << CpuIsaName(isa) << " " << std::string(DTypeName(dtype)) << " hidden "
+                   << cpu::CpuIsaName(isa) << " " << std::string(DTypeName(dtype)) << " hidden "
                    << config.hidden << " heads " << config.heads << " ffn " << config.ffn);
       const auto encoder = (*backend)->Prepare(config, RandomWeights(config, 5), dtype);
       ASSERT_TRUE(encoder.ok()) << encoder.status();
-      EXPECT_EQ((*encoder)->info().isa, CpuIsaName(isa));
+      EXPECT_EQ((*encoder)->info().isa, cpu::CpuIsaName(isa));
       EXPECT_THAT((*encoder)->info().matmul_implementation, ImplementationsOf(isa, dtype, config));
       ExpectCloseToReference(config, **encoder, Tolerance(dtype));
     }
@@ -120,19 +120,21 @@ void LookAtMatmuls(CpuIsa isa) {
 }
 
 // Every shape by oneDNN, where it has a fast matmul.
-void LookAtOneDnn(CpuIsa isa) {
+void LookAtOneDnn(cpu::CpuIsa isa) {
   const auto backend =
-      MakeBackend("cpu", {.cpu_isa = std::string(CpuIsaName(isa)), .matmul = "onednn"});
+      MakeBackend("cpu", {.cpu_isa = std::string(cpu::CpuIsaName(isa)), .matmul = "onednn"});
   ASSERT_TRUE(backend.ok()) << backend.status();
   for (DType dtype : {DType::kF32, DType::kBf16, DType::kInt8}) {
     if (!(*backend)->Supports(dtype).ok()) continue;
     for (const EncoderConfig& config : kShapes) {
-      SCOPED_TRACE(testing::Message() << CpuIsaName(isa) << " " << std::string(DTypeName(dtype))
-                                      << " hidden " << config.hidden << " ffn " << config.ffn);
+      SCOPED_TRACE(testing::Message()
+                   << cpu::CpuIsaName(isa) << " " << std::string(DTypeName(dtype)) << " hidden "
+                   << config.hidden << " ffn " << config.ffn);
       const auto encoder = (*backend)->Prepare(config, RandomWeights(config, 5), dtype);
       ASSERT_TRUE(encoder.ok()) << encoder.status();
       EXPECT_EQ((*encoder)->cpu_level()->matmul, cpu::MatmulChoice::kOneDnn);
-      const bool has_none = dtype == DType::kInt8 ? isa == CpuIsa::kAvx2 : isa < CpuIsa::kAvx512;
+      const bool has_none =
+          dtype == DType::kInt8 ? isa == cpu::CpuIsa::kAvx2 : isa < cpu::CpuIsa::kAvx512;
       const bool may_be_slow = config.hidden % 64 != 0 || (dtype == DType::kInt8 && !Of(isa).vnni);
       if (has_none || !may_be_slow) {
         EXPECT_THAT((*encoder)->info().matmul_implementation,
@@ -151,8 +153,8 @@ TEST_P(ForcedIsaTest, MatmulsAreFastAndRightForEveryShape) {
   InChild([] { LookAtMatmuls(GetParam()); });
 }
 
-void LookAtFormats(CpuIsa isa) {
-  const auto backend = MakeBackend("cpu", {.cpu_isa = std::string(CpuIsaName(isa))});
+void LookAtFormats(cpu::CpuIsa isa) {
+  const auto backend = MakeBackend("cpu", {.cpu_isa = std::string(cpu::CpuIsaName(isa))});
   ASSERT_TRUE(backend.ok()) << backend.status();
   EXPECT_TRUE((*backend)->Supports(DType::kF32).ok());
   EXPECT_EQ((*backend)->preferred_dtype(), Of(isa).bf16 ? DType::kBf16 : DType::kF32);
@@ -174,15 +176,15 @@ TEST_P(ForcedIsaTest, FormatsThatWouldBeSlowAreRefused) {
 // The second fence, behind Supports: oneDNN creates a slow matmul as well as a fast one. A matmul
 // that is created is a fast one; any other is refused, and never where the processor has
 // instructions for it.
-void LookAtSlowMatmuls(CpuIsa isa) {
+void LookAtSlowMatmuls(cpu::CpuIsa isa) {
   ASSERT_TRUE(cpu::LimitOneDnn(isa).ok());
   for (const auto& [dtype, supported] :
        {std::pair{DType::kF32, true}, {DType::kBf16, Of(isa).bf16}, {DType::kInt8, Of(isa).vnni}}) {
-    SCOPED_TRACE(absl::StrCat(CpuIsaName(isa), " ", DTypeName(dtype)));
+    SCOPED_TRACE(absl::StrCat(cpu::CpuIsaName(isa), " ", DTypeName(dtype)));
     const auto matmul =
         cpu::OneDnnMatmul::Create({.dtype = dtype, .k = 96, .n = 64, .max_rows = 32});
     if (matmul.ok()) {
-      const bool on_avx2 = isa < CpuIsa::kAvx512 && dtype == DType::kF32;
+      const bool on_avx2 = isa < cpu::CpuIsa::kAvx512 && dtype == DType::kF32;
       EXPECT_THAT((*matmul)->implementation(), StartsWith(on_avx2 ? "gemm:jit:f32" : "brg"));
     } else {
       EXPECT_FALSE(supported);
@@ -196,12 +198,12 @@ TEST_P(ForcedIsaTest, SlowMatmulsAreRefused) {
   InChild([] { LookAtSlowMatmuls(GetParam()); });
 }
 
-void HoldTwice(CpuIsa isa) {
-  EXPECT_TRUE(cpu::LimitOneDnn(CpuIsa::kAuto).ok());
+void HoldTwice(cpu::CpuIsa isa) {
+  EXPECT_TRUE(cpu::LimitOneDnn(cpu::CpuIsa::kAuto).ok());
   EXPECT_TRUE(cpu::LimitOneDnn(isa).ok());
   EXPECT_TRUE(cpu::LimitOneDnn(isa).ok()) << "every model's back end asks again";
-  const CpuIsa other = isa == CpuIsa::kAvx2 ? CpuIsa::kAvx512 : CpuIsa::kAvx2;
-  const bool has_other = ChooseCpuIsa(other, ReadCpuIdWords()).ok();
+  const cpu::CpuIsa other = isa == cpu::CpuIsa::kAvx2 ? cpu::CpuIsa::kAvx512 : cpu::CpuIsa::kAvx2;
+  const bool has_other = cpu::ChooseCpuIsa(other, cpu::ReadCpuIdWords()).ok();
   EXPECT_EQ(cpu::LimitOneDnn(other).code(),
             has_other ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kUnavailable);
 }
@@ -210,7 +212,7 @@ TEST_P(ForcedIsaTest, OneLevelForTheProcess) {
   InChild([] { HoldTwice(GetParam()); });
 }
 
-void HoldTooLate(CpuIsa isa) {
+void HoldTooLate(cpu::CpuIsa isa) {
   if (dnnl::get_effective_cpu_isa() == Of(isa).onednn) return;  // there is nothing to hold down
   const absl::Status status = cpu::LimitOneDnn(isa);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -221,14 +223,14 @@ TEST_P(ForcedIsaTest, HoldingDownComesFirst) {
   InChild([] { HoldTooLate(GetParam()); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, ForcedIsaTest, testing::ValuesIn(kCpuIsaLevels),
+INSTANTIATE_TEST_SUITE_P(Levels, ForcedIsaTest, testing::ValuesIn(cpu::kCpuIsaLevels),
                          [](const auto& parameter) {
-                           return std::string(CpuIsaName(parameter.param));
+                           return std::string(cpu::CpuIsaName(parameter.param));
                          });
 
 // Attention operators compute on the CPU beside any back end.
-void HoldBesideAnotherBackend(CpuIsa isa) {
-  ASSERT_TRUE(MakeBackend("reference", {.cpu_isa = std::string(CpuIsaName(isa))}).ok());
+void HoldBesideAnotherBackend(cpu::CpuIsa isa) {
+  ASSERT_TRUE(MakeBackend("reference", {.cpu_isa = std::string(cpu::CpuIsaName(isa))}).ok());
   EXPECT_EQ(dnnl::get_effective_cpu_isa(), Of(isa).onednn);
 }
 
@@ -241,7 +243,7 @@ TEST(ForcedIsaErrorTest, UnknownAndMissingLevelsAreErrors) {
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(MakeBackend("cpu", {.matmul = "mkl"}).status().code(),
             absl::StatusCode::kInvalidArgument);
-  if (!ChooseCpuIsa(CpuIsa::kAmx, ReadCpuIdWords()).ok()) {
+  if (!cpu::ChooseCpuIsa(cpu::CpuIsa::kAmx, cpu::ReadCpuIdWords()).ok()) {
     EXPECT_EQ(MakeBackend("cpu", {.cpu_isa = "amx"}).status().code(),
               absl::StatusCode::kUnavailable);
   }

@@ -41,7 +41,7 @@ std::vector<std::vector<float>> StatesOf(const PreparedEncoder& encoder,
 }
 
 struct Level {
-  CpuIsa isa;
+  cpu::CpuIsa isa;
   DType dtype;
 };
 struct Comparison {
@@ -49,26 +49,27 @@ struct Comparison {
   double allowed;  // 1 - cosine of the states
 };
 constexpr Comparison kComparisons[] = {
-    {{CpuIsa::kAvx2Vnni, DType::kInt8}, {CpuIsa::kAvx2, DType::kInt8}, 0},
-    {{CpuIsa::kAvx512, DType::kF32}, {CpuIsa::kAvx2, DType::kF32}, 1e-6},
-    {{CpuIsa::kAvx512, DType::kInt8}, {CpuIsa::kAvx2, DType::kInt8}, 5e-3},
-    {{CpuIsa::kAvx512Vnni, DType::kInt8}, {CpuIsa::kAvx512, DType::kInt8}, 0},
-    {{CpuIsa::kAvx512Bf16, DType::kBf16}, {CpuIsa::kAvx512, DType::kF32}, 5e-4},
-    {{CpuIsa::kAmx, DType::kBf16}, {CpuIsa::kAvx512Bf16, DType::kBf16}, 5e-4},
-    {{CpuIsa::kAmx, DType::kInt8}, {CpuIsa::kAvx512Bf16, DType::kInt8}, 5e-3},
+    {{cpu::CpuIsa::kAvx2Vnni, DType::kInt8}, {cpu::CpuIsa::kAvx2, DType::kInt8}, 0},
+    {{cpu::CpuIsa::kAvx512, DType::kF32}, {cpu::CpuIsa::kAvx2, DType::kF32}, 1e-6},
+    {{cpu::CpuIsa::kAvx512, DType::kInt8}, {cpu::CpuIsa::kAvx2, DType::kInt8}, 5e-3},
+    {{cpu::CpuIsa::kAvx512Vnni, DType::kInt8}, {cpu::CpuIsa::kAvx512, DType::kInt8}, 0},
+    {{cpu::CpuIsa::kAvx512Bf16, DType::kBf16}, {cpu::CpuIsa::kAvx512, DType::kF32}, 5e-4},
+    {{cpu::CpuIsa::kAmx, DType::kBf16}, {cpu::CpuIsa::kAvx512Bf16, DType::kBf16}, 5e-4},
+    {{cpu::CpuIsa::kAmx, DType::kInt8}, {cpu::CpuIsa::kAvx512Bf16, DType::kInt8}, 5e-3},
 };
 
 std::vector<std::vector<float>> StatesAt(const Level& level, Prepare prepare,
                                          const std::vector<TestSequence>& sequences) {
   const auto backend = *MakeCpuBackend({.isa = level.isa});
   const auto encoder = prepare(*backend, level.dtype);
-  EXPECT_EQ(encoder->info().matmul_implementation, absl::StrCat("tiles:", CpuIsaName(level.isa)));
+  EXPECT_EQ(encoder->info().matmul_implementation,
+            absl::StrCat("tiles:", cpu::CpuIsaName(level.isa)));
   return StatesOf(*encoder, sequences);
 }
 
 void ExpectAsTheLevelsBelow(Prepare prepare, const std::vector<TestSequence>& sequences) {
   for (const auto& [level, below, allowed] : kComparisons) {
-    SCOPED_TRACE(absl::StrCat(CpuIsaName(level.isa), " ", DTypeName(level.dtype)));
+    SCOPED_TRACE(absl::StrCat(cpu::CpuIsaName(level.isa), " ", DTypeName(level.dtype)));
     const auto found = StatesAt(level, prepare, sequences);
     const auto expected = StatesAt(below, prepare, sequences);
     if (allowed == 0) {

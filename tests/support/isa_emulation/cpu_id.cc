@@ -4,7 +4,7 @@
 #include "kernels/cpu/simd/cpu_id.cc"
 #undef ReadCpuIdWords
 
-namespace attendant {
+namespace attendant::cpu {
 
 CpuIdWords ReadCpuIdWords() {
   CpuIdWords words = ReadOwnCpuIdWords();
@@ -17,4 +17,4 @@ CpuIdWords ReadCpuIdWords() {
   return words;
 }
 
-}  // namespace attendant
+}  // namespace attendant::cpu

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace attendant {
+namespace attendant::cpu {
 namespace {
 
 using testing::HasSubstr;
@@ -141,4 +141,4 @@ TEST(CpuIsaTest, ThisMachineAgreesWithTheCompiler) {
 }
 
 }  // namespace
-}  // namespace attendant
+}  // namespace attendant::cpu

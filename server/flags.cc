@@ -303,7 +303,7 @@ absl::Status CheckLeast(absl::string_view name, int64_t value, int64_t least) {
       absl::StrCat("--", name, " cannot be ", value, ": it must be from ", least, " up"));
 }
 
-// What is wrong with the value of a flag, with the flag's name.
+// An error in the value of a flag, with the flag's name.
 absl::Status OfFlag(absl::string_view name, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat("--", name, ": ", status.message()));
@@ -324,7 +324,7 @@ absl::Status CheckPorts(const ServerFlags& flags) {
   return absl::OkStatus();
 }
 
-// What the range of one flag cannot say. An empty file name counts as no file.
+// Checks the rules that the range of one flag cannot express. An empty file name counts as no file.
 absl::Status CheckTogether(const ServerFlags& flags) {
   if (flags.max_batch_tokens != 0) {
     ATTENDANT_RETURN_IF_ERROR(

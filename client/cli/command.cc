@@ -19,7 +19,7 @@ constexpr absl::string_view kExitCodes =
     "6 no\n"
     "verdict: the client was the bottleneck.\n";
 
-// What gRPC says of a handshake that this side ended.
+// True for gRPC's status of a handshake that this side ended.
 bool IsCertificateError(const absl::Status& status) {
   return absl::IsUnavailable(status) &&
          (absl::StrContains(status.message(), "certificate verify failed") ||

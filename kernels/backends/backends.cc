@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name,
   ATTENDANT_ASSIGN_OR_RETURN(const cpu::CpuIsa isa, cpu::ParseCpuIsa(options.cpu_isa));
   ATTENDANT_ASSIGN_OR_RETURN(const cpu::MatmulChoice matmul,
                              cpu::ParseMatmulChoice(options.matmul));
-  // Whatever the back end: attention modules multiply with oneDNN beside a GPU, too.
+  // For every back end: attention modules multiply with oneDNN beside a GPU, too.
   ATTENDANT_RETURN_IF_ERROR(cpu::LimitOneDnn(isa));
   if (name == "cpu") {
     return MakeCpuBackend({.isa = isa, .matmul = matmul, .load_threads = options.load_threads});

@@ -25,7 +25,7 @@ namespace {
 
 constexpr absl::string_view kOriginal = ".parametrizations.weight.original";
 
-// What all weights share.
+// The adapters' properties that all weights share.
 struct Adapters {
   int64_t count = 0, rank = 0;
   int64_t chosen = 0;

@@ -26,7 +26,7 @@
 namespace attendant {
 namespace {
 
-// What the weights point into.
+// The memory that the weights point into.
 struct Storage {
   std::unique_ptr<TensorStore> store;
   std::deque<std::vector<float>> made;  // tensors that are not stored as they are computed with
@@ -125,7 +125,7 @@ class Loader {
     return absl::OkStatus();
   }
 
-  // What all layers share behind them.
+  // Loads the weights beside the layers: the last norm, and the biases that all layers share.
   absl::Status LoadRest(EncoderWeights& weights) {
     if (config_.final_norm) {
       ATTENDANT_RETURN_IF_ERROR(
@@ -142,7 +142,7 @@ class Loader {
                                           : absl::OkStatus();
   }
 
-  // Those that are stored take the place of what the config gives.
+  // Rates in the checkpoint take the place of those that the config gives.
   absl::Status LoadRotaryRates(EncoderConfig& config) {
     for (const absl::string_view name : names_.rotary_rates) {
       if (!tensors_.Has(name) || config.positions != Positions::kRotary) continue;

@@ -87,7 +87,7 @@ absl::Status CheckRotary(const char* name, const Rotary& rotary, int64_t head_di
       ", the base must be from 1 to ", kMaxRotaryBase, ", the scale finite and above 0"));
 }
 
-// What the terms of kDisentangled are not defined with.
+// Refuses the switches with which the terms of kDisentangled are not defined.
 absl::Status ValidateDisentangled(const EncoderConfig& config) {
   const char* other = nullptr;
   if (config.key_heads() != config.heads) other = "kv_heads";

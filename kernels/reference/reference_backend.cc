@@ -140,7 +140,7 @@ class ReferenceEncoder final : public PreparedEncoder {
     int64_t index;
   };
 
-  // What is added to the score of a query and a key `distance` behind it.
+  // The terms added to the score of a query and a key `distance` behind it.
   double Disentangled(int64_t layer, int64_t head, const Row& query, const Row& key,
                       int64_t distance) const {
     const auto index = static_cast<size_t>(layer);

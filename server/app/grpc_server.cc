@@ -70,7 +70,7 @@ void SetConnectionLimits(const ConnectionLimits& limits, grpc::ServerBuilder& bu
   }
 }
 
-// What the acceptor may hold open at the same time.
+// The connections that the acceptor may hold open at the same time.
 ConnectionAcceptor::Limits AcceptorLimits(const ConnectionLimits& limits, const HttpLimits& http) {
   const int64_t descriptors = RaiseDescriptorLimit();
   const int64_t possible =

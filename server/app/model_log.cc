@@ -49,7 +49,7 @@ void LogStall(const ModelStatus& status) {
                 status.stalled_workers);
 }
 
-// What there is to say of a state, if that is all.
+// The log's words for a state that needs no details; null: it needs them.
 const char* PlainNews(ModelState state) {
   switch (state) {
     case ModelState::kLoading:

@@ -93,7 +93,7 @@ size_t ModelsToPlace(const ServerFlags& flags, const ModelSources& sources) {
   return flags.model_control == ModelControl::kNone ? models : std::max<size_t>(models, 2);
 }
 
-// Whoever sets up TLS or keys may think that they protect both ports.
+// An operator who sets up TLS or keys may think that they protect both ports.
 void WarnOfPlaintextHttp(const ServerFlags& flags, bool loopback) {
   if (loopback || flags.http_tls) return;
   if (flags.tls_cert.empty() && flags.access.api_keys.empty()) return;

@@ -18,7 +18,7 @@ class MemoryFile {
  public:
   static absl::StatusOr<MemoryFile> Create();
 
-  // Whoever opens the path before has the old text, whoever opens it after has the new one.
+  // A reader that opened the path before has the old text, one that opens it after has the new.
   absl::Status Replace(const std::string& text);
   std::string path() const;  // the same for its life
 

@@ -22,8 +22,8 @@ std::vector<float> CopyRows(TensorView<const float, 2> from, int64_t first, int6
   return std::vector<float>(from.row(first), from.row(first) + rows * columns);
 }
 
-// What the session does not pool of a sequence: states [len, hidden] -> one vector, or one for each
-// span. The spans have few times the tokens of the sequence, so one thread does it.
+// Pools a sequence that the session does not pool: states [len, hidden] -> one vector, or one for
+// each span. The spans have few times the tokens of the sequence, so one thread does it.
 void PoolByRunner(const EncodeWork& work, const SequenceInput& input,
                   TensorView<const float, 2> states, std::vector<float>& pooled) {
   const size_t width = work.token_poolings.size() * static_cast<size_t>(states.dim(1));

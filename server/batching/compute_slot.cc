@@ -27,7 +27,8 @@ bool ComputeSlot::TryBegin(User& user) {
 
 void ComputeSlot::Begin(User& user) {
   absl::MutexLock lock(&mutex_);
-  // What it did not use while it was idle is lost: it cannot take the slot for long now.
+  // The time that the user left unused while it was idle is lost: else it could hold the slot for
+  // long now.
   user.served_ = std::max(user.served_, served_);
   waiting_.insert(&user);
   while (taken_ || *waiting_.begin() != &user) {

@@ -25,12 +25,12 @@ namespace {
 
 using prometheus::Labels;
 
-// What RejectReasonName gives, and MemoryBudgets::kRejected. Anything else counts as the last, so
+// The names of RejectReasonName, and MemoryBudgets::kRejected. Any other counts as the last, so
 // that no label is made later.
 constexpr std::array<const char*, 9> kReasonNames = {"queue_full", "too_large", "deadline",
                                                      "cancelled",  "draining",  "device_lost",
                                                      "infeasible", "memory",    "other"};
-// "accepted", and what RefusalName gives.
+// "accepted", and the names of RefusalName.
 constexpr std::array<const char*, 4> kConnectionResults = {"accepted", "limit", "address_limit",
                                                            "descriptors"};
 constexpr size_t kNumCodes = 17;  // gRPC's, 0 to 16

@@ -37,7 +37,7 @@ void ShareProcessors(const std::string& name, const ModelOptions& options,
   if (weight != options.model_weights.end()) batcher.weight = weight->second;
 }
 
-// What a batch costs is measured on the first session: the others are like it.
+// Measures the cost of batches on the first session: the others are like it.
 absl::StatusOr<std::vector<std::unique_ptr<Runner>>> MakeWarmRunners(
     const BackendDefaults& defaults, const ModelOptions& options, EncoderModel& model,
     CostModel& cost) {

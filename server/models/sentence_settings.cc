@@ -204,7 +204,7 @@ absl::StatusOr<int64_t> ReadLimit(const JsonFolder& root, const char* field) {
       absl::StrCat(config.where(), ": ", field, " is ", limit, ", it must be at least 1"));
 }
 
-// What is cut is not normalized again: a Normalize before it is no longer the last step.
+// A vector that is cut is not normalized again: a Normalize before the cut is not the last step.
 absl::Status AddTruncation(const JsonFolder& root, int64_t hidden, SentenceSettings& settings) {
   ATTENDANT_ASSIGN_OR_RETURN(const int64_t dims, ReadLimit(root, "truncate_dim"));
   if (dims == 0 || dims >= settings.embedding_dims(hidden)) return absl::OkStatus();

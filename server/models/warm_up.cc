@@ -56,8 +56,8 @@ std::vector<Lens> ShapesToMeasure(const SessionLimits& limits, int64_t max_len) 
   return shapes;
 }
 
-// What a head makes of every token. A masked language model predicts at masks alone, with the same
-// operations for each as a sparse vector takes for a token.
+// An output that a head makes of every token. A masked language model predicts at masks alone, with
+// the same operations for each as a sparse vector takes for a token.
 TaskKind KindOfAllTokens(const Head& head) {
   for (const TaskKind kind : {TaskKind::kTokenScores, TaskKind::kMultiVector}) {
     if (head.Makes(kind)) return kind;

@@ -21,8 +21,8 @@ namespace attendant {
 
 namespace {
 
-// What a prompt or a chat template may add to a sequence, in bytes of its text and in tokens beside
-// it: ids, positions and segments, twice.
+// The memory of a sequence for each byte of a prompt's or chat template's text, and for each token
+// beside the text: ids, positions and segments, twice.
 constexpr int64_t kBytesPerToken = 24;
 
 // Pooled vectors that go through the modules together: a module's weight is read once for them, and

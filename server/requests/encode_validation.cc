@@ -28,9 +28,9 @@
 namespace attendant {
 namespace {
 
-// What a short string takes in memory.
+// The memory of a short string.
 constexpr int64_t kStringBytes = 40;
-// What a span takes in the sequence, in the batcher's copy of it and in the answer.
+// The memory of a span: in the sequence, in the batcher's copy of it and in the answer.
 constexpr int64_t kSpanBytes = 3 * sizeof(TokenSpan);
 
 int64_t Size(const auto& container) { return static_cast<int64_t>(container.size()); }
@@ -338,8 +338,8 @@ class EncodeValidation {
     return CountResponse(limits_, sequence, CountScores(model_, input_), task_bytes, output_);
   }
 
-  // What the back end computes. It indexes its tables with these numbers, and a tokenizer too may
-  // know more tokens than its checkpoint holds.
+  // Adds a sequence for the back end, which indexes its tables with its numbers. They are checked
+  // even after the tokenizer: it may know more tokens than its checkpoint holds.
   absl::Status AddWork(size_t index, SequenceInput unmasked) {
     ATTENDANT_RETURN_IF_ERROR(
         InSequence(input_, index,

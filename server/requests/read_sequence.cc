@@ -63,7 +63,7 @@ absl::StatusOr<EncodedSequence> FromIds(const SequenceReading& reading, size_t i
   return sequence;
 }
 
-// What the tokenizer may make of a text of this form: its marker comes later.
+// The most tokens that the tokenizer may make of a text of this form: its marker comes later.
 int64_t TokensOf(const TextForm& form, int64_t max_text_tokens) {
   if (form.max_tokens == 0) return max_text_tokens;
   return form.max_tokens - (form.marker.has_value() ? 1 : 0);

@@ -12,7 +12,7 @@
 namespace attendant {
 namespace {
 
-// What a token's string takes in memory: those of a vocabulary are short.
+// The memory of a token's string: those of a vocabulary are short.
 constexpr int64_t kTokenStringBytes = 64;
 constexpr int64_t kTokenBytes = sizeof(int32_t);  // of a row: its place in the sequence
 

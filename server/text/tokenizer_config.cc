@@ -153,8 +153,8 @@ absl::StatusOr<std::optional<FamilySettings>> ReadFamily(const JsonFolder& folde
   return settings;
 }
 
-// What BERT's own class, byte-level ones and the families say; others say their tokens in their
-// files.
+// The tokens that BERT's own class, byte-level classes and the families have by themselves. Other
+// classes have theirs in their files.
 absl::StatusOr<ClassTokens> TokensOfClass(const JsonNode& config,
                                           const TokenizerSettings& settings) {
   if (settings.bert.has_value() && settings.bert->tokenizer_class != kMpnet) {

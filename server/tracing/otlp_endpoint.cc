@@ -21,7 +21,7 @@ namespace {
 constexpr absl::string_view kHttp = "http://";
 constexpr absl::string_view kHttps = "https://";
 
-// What stands before an @ may be a password: it is not shown.
+// The part before an @ may be a password: it is not shown.
 absl::Status NoUrl(absl::string_view url) {
   return absl::InvalidArgumentError(
       absl::StrCat(absl::StrContains(url, '@') ? "a URL with an @" : Quote(url),

@@ -86,7 +86,7 @@ class LoadCommand : public Command {
       const LoadResult& result = PlayRate(search.rate(), io);
       if (CatchInterrupt::interrupted()) break;  // what was not measured whole is no verdict
       const bool kept = KeepsObjectives(result);
-      // What the client spoilt says nothing about the server; a rate that was kept all the same is.
+      // A rate missed because of the client says nothing about the server. A kept rate always does.
       if (!kept) client_limit = ClientBottleneck(result);
       if (client_limit.empty()) search.Report(kept);
     }

@@ -59,7 +59,7 @@ void CutKeys(int64_t begin, int64_t end, DType dtype, cpu::AttentionArgs& args) 
   if (args.allowed != nullptr) args.allowed += begin;
 }
 
-// What no query sees costs nothing at the edges. `left_out(key)` says what that is.
+// Cuts the keys at both ends that no query sees, as `left_out(key)` says: they cost nothing then.
 template <typename LeftOut>
 void Trim(const Call& call, LeftOut left_out, cpu::AttentionArgs& args) {
   int64_t begin = 0;

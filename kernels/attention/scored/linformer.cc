@@ -70,7 +70,7 @@ Projections ReadProjections(const Call& call) {
   return projections;
 }
 
-// Which projected keys count for one sequence.
+// The projected keys that count for one sequence.
 class ProjectedMask {
  public:
   ProjectedMask(const Call& call, const Projections& projections, int64_t sequence)

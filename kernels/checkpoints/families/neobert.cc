@@ -24,7 +24,7 @@ constexpr BertFields kFields{.activation = nullptr,
                              .epsilon = "norm_eps",
                              .default_epsilon = 1e-6};
 
-// What the code that trains it can do besides.
+// Refuses the options of the model's training code that are not computed here.
 absl::Status CheckOptions(const JsonNode& json) {
   ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "ngpt"));
   for (const char* field : {"rms_norm", "rope"}) {

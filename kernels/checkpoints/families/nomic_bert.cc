@@ -36,7 +36,7 @@ absl::Status ReadEncoder(const JsonNode& json, EncoderConfig& config) {
   return Unsupported(json, "head_dim", absl::StrCat(head_dim), absl::StrCat(config.head_dim()));
 }
 
-// What the old code can do besides.
+// Refuses the options of the model's old code that are not computed here.
 absl::Status CheckOptions(const JsonNode& json) {
   for (const char* field : {"prenorm", "use_rms_norm", "causal", "parallel_block",
                             "rotary_emb_interleaved", "scale_attn_by_inverse_layer_idx",

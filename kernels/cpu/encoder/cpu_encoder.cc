@@ -37,7 +37,7 @@ TensorView<const float, 2> PositionTable(Arena& arena, const EncoderConfig& conf
   return {zeros, {1, config.input_width()}};
 }
 
-// What the tables take.
+// The memory of the tables.
 int64_t TableBytes(const EncoderConfig& config, DType dtype) {
   Arena measure;
   EmbeddingTable(config.vocab, config.input_width(), dtype, measure);

@@ -92,7 +92,7 @@ void LayerRunner::RunExperts(int64_t tokens, int64_t layer) {
   });
 }
 
-// What follows the layer before `layer`.
+// The steps behind the layer before `layer`: the next layer's projection, or the last norm.
 void LayerRunner::Leave(const Block& block, const Next& next, int64_t layer) {
   if (next.linear != nullptr) return ProjectQkv(block, next, layer);
   if (!layers_.config.final_norm) return;
@@ -145,8 +145,8 @@ void LayerRunner::WriteNext(float* states, const Next& next, const OperandRow& o
   kernels_.layer_norm(states, BesideStates(norm, operand, thread), operand);
 }
 
-// What the next matmul reads of the block's states, behind `norm`: in f32, where there is none,
-// themselves.
+// The next matmul's input, made of the block's states behind `norm`. In f32 without a norm it
+// is the states themselves.
 Operand LayerRunner::StatesOperand(const Block& block, const PackedNorm* norm) {
   const Operand& converted = blocks_.ScratchOf(block).states;
   if (dtype_ != DType::kF32 || norm != nullptr) return converted;

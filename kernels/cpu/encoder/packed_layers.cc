@@ -26,7 +26,7 @@ Matmul::Options SumsOptions(const EncoderConfig& config, DType dtype, size_t lin
   return {.dtype = dtype, .k = inputs[linear], .n = outputs[linear], .max_rows = kMaxBlockRows};
 }
 
-// What the layer can use of a matmul.
+// The form in which the layer uses a matmul's results.
 MatmulOutput WantedOutput(const EncoderConfig& config, bool qkv_is_bf16, size_t linear) {
   if (linear == kQkv) return qkv_is_bf16 ? MatmulOutput::kBf16 : MatmulOutput::kSums;
   if (linear == kFfnUp) return config.gated_ffn ? MatmulOutput::kGated : MatmulOutput::kActivated;

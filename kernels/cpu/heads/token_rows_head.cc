@@ -20,7 +20,7 @@
 namespace attendant::cpu {
 namespace {
 
-// What one of the three does with the rows. Immutable, thread-safe.
+// The work of one of the three heads on its rows. Immutable, thread-safe.
 class RowTask {
  public:
   virtual ~RowTask() = default;

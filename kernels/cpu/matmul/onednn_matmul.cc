@@ -54,9 +54,9 @@ bool Begins(const dnnl::matmul::primitive_desc& desc, std::string_view name) {
   return std::string_view(desc.impl_info_str()).substr(0, name.size()) == name;
 }
 
-// What oneDNN has for f32 on plain AVX2. A row's bits depend on its place among many rows there,
-// but, for most k, not among 16: those are what one call gets. (Its brg_matmul:avx2 comes second
-// and takes no layout but what it chooses for each m by itself.)
+// oneDNN's first choice for f32 on plain AVX2. A row's bits depend on its place among many rows
+// there, but, for most k, not among 16: so one call gets 16. (Its brg_matmul:avx2 comes second and
+// takes no layout but the one that it chooses for each m by itself.)
 bool IsAvx2Gemm(const dnnl::matmul::primitive_desc& desc) { return Begins(desc, "gemm:jit:f32"); }
 
 // k as oneDNN gets it. On AMX in bf16, where k does not fill a tile's 64 bytes, oneDNN (3.7.2; its

@@ -10,7 +10,7 @@
 namespace attendant::cpu {
 namespace {
 
-// What each level needs beyond the one that it is built on.
+// A level, and its needs beyond the level that it is built on.
 struct Level {
   CpuIsa isa;
   CpuIsa base;

@@ -74,7 +74,7 @@ AttendantCudaStatus CreateModel(int32_t device, const AttendantCudaConfig* confi
   });
 }
 
-// What is released belongs to a device; without it being current the runtime could start another.
+// The released memory belongs to a device. If it were not current, the runtime could start another.
 void DestroyModel(AttendantCudaModel* model) {
   if (model == nullptr) return;
   cudaSetDevice(model->model->device());

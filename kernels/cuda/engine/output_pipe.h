@@ -23,7 +23,7 @@ class OutputPipe {
   Status Acquire(int64_t floats, float* destination, cudaStream_t compute, float** device);
   // The outputs taken so far may travel.
   Status Send(cudaStream_t compute);
-  // Everything is at its destination.
+  // Waits until all outputs are at their destinations.
   Status Finish(cudaStream_t compute);
   // Forgets the copies under way, after an error. Nothing is written to a destination any more.
   void Abandon();

@@ -30,7 +30,7 @@ Session::Session(Model& model, const AttendantCudaLimits& limits)
     : model_(model), limits_(limits), size_(SizeSession(model.config(), limits)) {}
 
 Session::~Session() {
-  // What the members release belongs to this device and may be in use.
+  // The members release memory that belongs to this device and may be in use.
   cudaSetDevice(model_.device());
   if (compute_ != nullptr) cudaStreamSynchronize(compute_.get());
 }

@@ -89,7 +89,7 @@ Status SessionObserver::CopyStates(int64_t index, int64_t layers_done, float* de
                "converting states");
 }
 
-// What a layer gave travels while the next computes.
+// A layer's outputs travel while the next layer computes.
 Status SessionObserver::Send() {
   ATTENDANT_CUDA_TRY(run_.pipe.Send(run_.stream));
   return AfterGroup(ATTENDANT_CUDA_GROUP_OUTPUT);

@@ -62,7 +62,7 @@ Status ChooseFastest(MatmulProbe& probe, int row_class, const cublasLtMatmulAlgo
   return {};
 }
 
-// What was tried with a class's fewest and most rows, the buckets between must take as well.
+// An algorithm was tried with a class's fewest and most rows: the buckets between must accept it.
 Status AcceptsClass(const MatmulContext& context, const MatmulShape& shape, int row_class,
                     int64_t max_rows, const cublasLtMatmulAlgo_t& algorithm, bool& accepts) {
   const int64_t most = std::min(LargestOfClass(row_class), max_rows);

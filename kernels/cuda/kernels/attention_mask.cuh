@@ -13,7 +13,7 @@ namespace attendant::cuda {
 
 inline constexpr float kLog2E = 1.4426950408889634f;
 
-// What happens to scores on their way to the softmax; kernels are compiled for each.
+// The treatment of scores before the softmax; kernels are compiled for each.
 enum class Scores {
   kPlain,      // keys outside the rule's window are masked, by rows
   kDistances,  // likewise, by positions where a task has gaps between them

@@ -9,7 +9,7 @@
 namespace attendant::cuda {
 namespace {
 
-// What is normalized: token * scale * its own scale + position + segment.
+// The input of an embedding's norm: token * scale * its own scale + position + segment.
 template <typename T>
 struct EmbedSource {
   const int32_t* token_ids;
@@ -35,7 +35,7 @@ struct EmbedSource {
   }
 };
 
-// What is normalized: states + update.
+// The input of a norm behind a residual: states + update.
 template <typename T>
 struct ResidualSource {
   const T* states;  // [max_tokens, hidden]
@@ -50,7 +50,7 @@ struct ResidualSource {
   }
 };
 
-// What is added to the residual.
+// The input of a norm on a branch, which is then added to the residual.
 template <typename T>
 struct BranchSource {
   const T* update;  // [max_tokens, hidden]
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kBlockThreads<kWarps>)
   StoreRow<kWarps>(values, target, place, hidden, scratch);
 }
 
-// What a row is on its way to states: normalized, added to the residual and kept there.
+// The last steps of a row before it becomes states: norm, sum with the residual, its new value.
 struct ResidualStep {
   NormWeights norm;  // null: none
   float* residual;   // [max_tokens, hidden] or null

@@ -19,7 +19,7 @@ constexpr int kRows = kTaskQueries / kRowStep;    // of a thread
 constexpr int kRowScores = kKeys / kRowThreads;   // of a thread and a query
 constexpr int kPad = 4;  // numbers between rows, so that 8 rows' 16 bytes are in different banks
 
-// What lies where in shared memory, in numbers of f32. Blocks on a multiprocessor of sm_80 (ptxas
+// The layout of shared memory, in numbers of f32. Blocks on a multiprocessor of sm_80 (ptxas
 // 13.0, nothing spilled but 16 bytes with head_dim 256 and distances):
 //
 //   head_dim   KiB   registers, biased   blocks, biased

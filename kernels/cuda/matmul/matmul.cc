@@ -79,7 +79,7 @@ Status Describe(DType dtype, const MatmulShape& shape, const MatmulOperands& arg
   return InitLayout(all.out, out, shape.outputs, rows);
 }
 
-// What stands in for a run's arguments when only the kind of matmul matters: the heuristics look
+// Arguments in place of a run's where only the kind of matmul matters: the heuristics look
 // at alignment at most.
 MatmulOperands AnyArgs(const MatmulContext& context) {
   const auto* memory = static_cast<const float*>(context.workspace);

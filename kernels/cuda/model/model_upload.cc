@@ -33,7 +33,7 @@ class ModelUpload {
   Status States(const float* values, int64_t count, void* to) {
     return upload_.States(model_.dtype(), values, count, to);
   }
-  // Nothing where the model has no room for it.
+  // Does nothing where the model has no room for the values: `to` is null.
   Status Floats(const float* values, int64_t count, float* to) {
     return to == nullptr ? Status() : upload_.States(DType::kF32, values, count, to);
   }

@@ -43,8 +43,8 @@ Status Status::Error(int32_t code, const char* format, ...) {
   return status;
 }
 
-// What the driver's documentation says of each: "the only way out is to end the process", or that
-// the context "cannot be used".
+// The driver's documentation says of each of these errors that "the only way out is to end the
+// process", or that the context "cannot be used".
 bool LosesDevice(cudaError_t error) {
   switch (error) {
     case cudaErrorECCUncorrectable:

@@ -59,7 +59,7 @@ StoredBytes Sum(const TensorStore& store, bool merges_adapter) {
   return sum;
 }
 
-// What a mixture of experts hands from phase to phase, for the rows of a section.
+// The values that a mixture of experts keeps from phase to phase, for the rows of a section.
 int64_t ExpertBytes(const EncoderConfig& config, const SessionLimits& limits, int threads) {
   constexpr int64_t kSectionTokens = 256;
   if (config.expert_layers.none()) return 0;
@@ -91,8 +91,8 @@ int64_t SessionBytes(const EncoderConfig& config, const SessionLimits& limits, i
          threads * (kBlockRows * columns * kFloatBytes + 2 * attention + bias + kThreadBytes);
 }
 
-// What the CPU back end makes from positions: rotary tables, biases by distance; and what it keeps
-// in f32 whatever the format: the projection of embeddings.
+// The tables that the CPU back end makes from positions: rotary tables and biases by distance. And
+// the projection of embeddings, which it keeps in f32 whatever the format.
 int64_t TableBytes(const EncoderConfig& config) {
   int64_t values = config.projects_embeddings() ? config.embedding_width * config.hidden : 0;
   if (config.positions == Positions::kRotary) {
@@ -106,7 +106,7 @@ int64_t TableBytes(const EncoderConfig& config) {
   return values * kFloatBytes;
 }
 
-// What a masked language model's head takes beside its tensors. Errors are left to the load.
+// Adds the memory of a masked language model's head beside its tensors. Errors are the load's.
 void AddVocabularyHead(const ModelFolder& folder, const EncoderConfig& config,
                        const TensorStore& store, const EstimateOptions& options,
                        MemoryEstimate& estimate) {
@@ -124,7 +124,7 @@ void AddVocabularyHead(const ModelFolder& folder, const EncoderConfig& config,
   }
 }
 
-// What the libraries take for themselves at the first load: compiled kernels, above all.
+// The libraries' own memory after the first load: compiled kernels, above all.
 constexpr int64_t kLibraryBytes = 24 << 20;
 
 int64_t FileBytes(const std::string& path) {
@@ -133,7 +133,7 @@ int64_t FileBytes(const std::string& path) {
   return absent ? 0 : static_cast<int64_t>(bytes);
 }
 
-// What the tables of a folder's tokenizer take, for each byte of its file. Errors are left to the
+// The memory of the tables of a folder's tokenizer, by the size of its file. Errors are left to the
 // load.
 int64_t TokenizerBytes(const JsonFolder& folder) {
   constexpr int64_t kBytesPerByte = 12;

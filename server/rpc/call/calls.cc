@@ -44,8 +44,8 @@ ClientWaits::Ender MakeEnder(grpc_call& call) {
   };
 }
 
-// What the fields of a head take in gRPC 1.51 and in the server's copy, beyond those of usual
-// clients: the bytes of a call and of a stream count these.
+// The memory of a head's fields in gRPC 1.51 and in the server's copy, beyond the fields of usual
+// clients, which the bytes of a call and of a stream include.
 int64_t HeadBytes(const grpc::CallbackServerContext& context) {
   constexpr int64_t kFieldBytes = 256;
   constexpr int64_t kUsualBytes = 2 << 10;

@@ -69,7 +69,7 @@ std::string IndexReason(const ModelStatus& status) {
   return absl::StrCat("serves on, the last load failed: ", status.error.message());
 }
 
-// Those of a model with these facts, in their order.
+// The kinds of a model with these facts, in the order of ServedKinds.
 std::vector<const ServedKind*> KindsOf(const EncoderFacts& facts) {
   std::vector<const ServedKind*> kinds;
   for (const ServedKind& kind : ServedKinds()) {

@@ -13,7 +13,7 @@
 namespace attendant::tei {
 namespace {
 
-// What the three requests for embeddings have in common.
+// The fields that the three requests for embeddings have in common.
 template <typename Request>
 absl::Status TextFromProto(const Request& request, EncodeInput& input) {
   ATTENDANT_ASSIGN_OR_RETURN(

@@ -86,7 +86,7 @@ class Run {
     return i < node.children.size() ? Execute(*node.children[i]) : absl::OkStatus();
   }
 
-  // What a turn sets is gone in the next one, as in Jinja.
+  // A variable that a turn sets is gone in the next turn, as in Jinja.
   absl::Status ExecuteFor(const Node& node) {
     ATTENDANT_ASSIGN_OR_RETURN(const Value list, Evaluate(*node.children[0]));
     if (list.kind != ValueKind::kList && list.kind != ValueKind::kLazyList &&

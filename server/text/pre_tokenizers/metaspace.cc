@@ -52,7 +52,7 @@ class Metaspace final : public PreTokenizer {
   }
 
  private:
-  // What is prepended seems to come from the first character.
+  // The prepended replacement gets the source of the first character.
   void AppendSources(const Piece& piece, bool prepends, std::vector<uint32_t>& sources) const {
     if (prepends) sources.assign(replacement_.size(), piece.sources[0]);
     for (size_t i = 0; i < piece.text.size(); ++i) {

@@ -93,7 +93,7 @@ bool Tracer::BatchIsDue() const {
   return queued_spans_ >= options_.max_batch_spans || SteadyNow() >= due_ || Flushing();
 }
 
-// What stays keeps the time of those that go: it does not wait for longer than the delay.
+// The traces left in the queue keep its time, so that none waits for longer than the delay.
 std::vector<RequestTrace> Tracer::TakeBatch() {
   std::vector<RequestTrace> batch;
   size_t spans = 0;

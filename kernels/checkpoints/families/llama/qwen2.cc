@@ -20,7 +20,7 @@ constexpr absl::string_view kCode[] = {
 
 absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   ATTENDANT_RETURN_IF_ERROR(CheckWholeAttention(json));
-  // What the code does where the field is absent depends on its revision.
+  // The default of an absent is_causal depends on the revision of the code, so it must be given.
   ATTENDANT_ASSIGN_OR_RETURN(const std::string code, ReadCode(json));
   if (!code.empty()) ATTENDANT_RETURN_IF_ERROR(json.Field("is_causal").status());
   ATTENDANT_ASSIGN_OR_RETURN(FamilyConfig config, ReadDecoder(json, OptionalHeadDim()));

@@ -13,7 +13,7 @@
 #include "kernels/core/packed_batch.h"
 #include "kernels/core/threads/thread_pool.h"
 #include "kernels/heads/head.h"
-#include "server/batching/request.h"
+#include "server/batching/queued_request.h"
 #include "server/batching/runner.h"
 
 namespace attendant {

@@ -15,7 +15,11 @@
 namespace attendant {
 namespace {
 
-bool ByArrival(const PendingRequest* a, const PendingRequest* b) { return a->id < b->id; }
+FinishedWork Finish(QueuedRequest& request) {
+  return {std::move(request.work), request.queue, request.compute};
+}
+
+bool ByArrival(const QueuedRequest* a, const QueuedRequest* b) { return a->id < b->id; }
 
 absl::Status CheckSequences(const EncodeWork& work, int64_t max_tokens) {
   for (size_t i = 0; i < work.sequences.size(); ++i) {
@@ -30,7 +34,7 @@ absl::Status CheckSequences(const EncodeWork& work, int64_t max_tokens) {
 }
 
 // OK when the request could run in an empty server; else INVALID_ARGUMENT with both numbers.
-absl::Status CheckSize(const PendingRequest& request, const BatcherOptions& options) {
+absl::Status CheckSize(const QueuedRequest& request, const BatcherOptions& options) {
   int64_t limit = options.max_queued_tokens;
   if (request.is_operation()) {
     limit = std::min(limit, options.max_batch_tokens);  // it runs in one batch
@@ -109,8 +113,8 @@ void Batcher::Stop() {
   threads_.clear();
 }
 
-RequestId Batcher::Submit(PendingRequest pending) {
-  auto request = std::make_unique<PendingRequest>(std::move(pending));
+RequestId Batcher::Submit(WorkRequest work) {
+  auto request = std::make_unique<QueuedRequest>(std::move(work));
   request->tokens_waiting = request->tokens();
   request->head_ns_waiting = request->head_ns();
   request->priority = std::min(request->priority, options_.max_priority);
@@ -128,7 +132,7 @@ RequestId Batcher::Submit(PendingRequest pending) {
   return id;
 }
 
-std::optional<Batcher::Refusal> Batcher::Admit(std::unique_ptr<PendingRequest>& request,
+std::optional<Batcher::Refusal> Batcher::Admit(std::unique_ptr<QueuedRequest>& request,
                                                const absl::Status& size, RequestId& id,
                                                Ended& ended) {
   absl::MutexLock lock(&mutex_);
@@ -139,7 +143,7 @@ std::optional<Batcher::Refusal> Batcher::Admit(std::unique_ptr<PendingRequest>& 
     return refusal;
   }
   if (request->num_sequences() == 0) {  // there is nothing to compute
-    ended.completions.push_back({std::move(request->done), std::move(request)});
+    ended.completions.push_back({std::move(request->done), Finish(*request)});
     return std::nullopt;
   }
   id = request->id = ++last_id_;
@@ -151,7 +155,7 @@ std::optional<Batcher::Refusal> Batcher::Admit(std::unique_ptr<PendingRequest>& 
   return std::nullopt;
 }
 
-std::optional<Batcher::Refusal> Batcher::FindRefusal(const PendingRequest& request,
+std::optional<Batcher::Refusal> Batcher::FindRefusal(const QueuedRequest& request,
                                                      const absl::Status& size, Ended& ended) {
   if (!closed_.ok()) return Refusal{RejectReason::kDraining, closed_};
   if (!lost_.ok()) return Refusal{RejectReason::kDeviceLost, lost_};
@@ -263,13 +267,13 @@ void Batcher::NotifyLost() {
 }
 
 void Batcher::Expire(absl::Time now, absl::Duration needed, Ended& ended) {
-  std::vector<PendingRequest*> expired = queue_.TakeExpired(now + needed);
+  std::vector<QueuedRequest*> expired = queue_.TakeExpired(now + needed);
   for (const auto& [deadline, id] : running_deadlines_) {
     if (deadline > now) break;
     expired.push_back(requests_.find(id)->second.get());
   }
   if (expired.empty()) return;
-  for (PendingRequest* request : expired) {
+  for (QueuedRequest* request : expired) {
     Reject(*request, RejectReason::kDeadline,
            absl::DeadlineExceededError(absl::StrCat(
                request->deadline <= now ? "the deadline passed after "
@@ -281,7 +285,7 @@ void Batcher::Expire(absl::Time now, absl::Duration needed, Ended& ended) {
   ReportQueue();
 }
 
-void Batcher::Reject(PendingRequest& request, RejectReason reason, absl::Status status,
+void Batcher::Reject(QueuedRequest& request, RejectReason reason, absl::Status status,
                      Ended& ended) {
   observer_.OnRejected(reason);
   Complete(request, std::move(status), ended);
@@ -295,19 +299,19 @@ Batcher::Refusal Batcher::Stopped() {
 }
 
 void Batcher::RejectAll(const Refusal& refusal, bool running_too, Ended& ended) {
-  std::vector<PendingRequest*> rejected;  // completing one changes the table
+  std::vector<QueuedRequest*> rejected;  // completing one changes the table
   for (const auto& [id, request] : requests_) {
     if (!request->completed && (running_too || request->queued)) rejected.push_back(request.get());
   }
   std::sort(rejected.begin(), rejected.end(), ByArrival);
-  for (PendingRequest* request : rejected) {
+  for (QueuedRequest* request : rejected) {
     Reject(*request, refusal.reason, refusal.status, ended);
   }
   ReportQueue();
 }
 
 // The only place where a request's completion leaves it.
-void Batcher::Complete(PendingRequest& request, absl::Status status, Ended& ended) {
+void Batcher::Complete(QueuedRequest& request, absl::Status status, Ended& ended) {
   ATTENDANT_CHECK(!request.completed);
   request.completed = true;
   queue_.Remove(request);
@@ -315,10 +319,10 @@ void Batcher::Complete(PendingRequest& request, absl::Status status, Ended& ende
   auto done = std::move(request.done);
   if (status.ok()) {
     ATTENDANT_CHECK(request.sequences_running == 0);
-    ended.completions.push_back({std::move(done), Release(request)});
-    return;
+    ended.completions.push_back({std::move(done), Finish(request)});
+  } else {
+    ended.completions.push_back({std::move(done), std::move(status)});
   }
-  ended.completions.push_back({std::move(done), std::move(status)});
   if (request.sequences_running == 0) {
     ended.requests.push_back(Release(request));
   } else {
@@ -335,9 +339,9 @@ void Batcher::AbandonBatches() {
   }
 }
 
-std::unique_ptr<PendingRequest> Batcher::Release(PendingRequest& request) {
+std::unique_ptr<QueuedRequest> Batcher::Release(QueuedRequest& request) {
   const auto found = requests_.find(request.id);
-  std::unique_ptr<PendingRequest> released = std::move(found->second);
+  std::unique_ptr<QueuedRequest> released = std::move(found->second);
   requests_.erase(found);
   return released;
 }
@@ -355,7 +359,7 @@ void Batcher::Post(Ended ended) {
 }
 
 // Called for each request with a deadline: must be cheap.
-absl::Duration Batcher::TimeToAnswer(const PendingRequest& request) const {
+absl::Duration Batcher::TimeToAnswer(const QueuedRequest& request) const {
   const BatchCapacity capacity = forecast_.capacity();
   if (request.deadline == absl::InfiniteFuture() || !capacity.cost.fitted()) {
     return absl::ZeroDuration();

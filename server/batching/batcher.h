@@ -23,7 +23,7 @@
 #include "server/batching/compute_slot.h"
 #include "server/batching/cost_model.h"
 #include "server/batching/forecast.h"
-#include "server/batching/request.h"
+#include "server/batching/queued_request.h"
 #include "server/batching/request_queue.h"
 #include "server/batching/runner.h"
 #include "server/threads/executor.h"
@@ -110,7 +110,7 @@ class Batcher {
   // Admits or refuses; either way request.done is called exactly once. Returns 0 for a refused
   // request, and for one without sequences, which is admitted and ends at once. A full queue says
   // when to come back (RetryAfter in server/retry).
-  RequestId Submit(PendingRequest request);
+  RequestId Submit(WorkRequest request);
 
   // Completes the request with CANCELLED if it has not completed; its queued sequences never enter
   // a batch. Unknown ids, 0 included, are ignored.
@@ -140,13 +140,13 @@ class Batcher {
     bool stalled = false;
   };
   struct Completion {
-    absl::AnyInvocable<void(FinishedRequest)> done;
-    FinishedRequest finished;
+    absl::AnyInvocable<void(absl::StatusOr<FinishedWork>)> done;
+    absl::StatusOr<FinishedWork> finished;
   };
   // Work without the lock, after requests have ended: to tell their owners, and to free them.
   struct Ended {
     std::vector<Completion> completions;
-    std::vector<std::unique_ptr<PendingRequest>> requests;
+    std::vector<std::unique_ptr<QueuedRequest>> requests;
   };
   struct Refusal {
     RejectReason reason;
@@ -177,29 +177,29 @@ class Batcher {
   void NotifyLost() ABSL_LOCKS_EXCLUDED(mutex_);
   void Post(Ended ended) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::optional<Refusal> Admit(std::unique_ptr<PendingRequest>& request, const absl::Status& size,
+  std::optional<Refusal> Admit(std::unique_ptr<QueuedRequest>& request, const absl::Status& size,
                                RequestId& id, Ended& ended) ABSL_LOCKS_EXCLUDED(mutex_);
-  std::optional<Refusal> FindRefusal(const PendingRequest& request, const absl::Status& size,
+  std::optional<Refusal> FindRefusal(const QueuedRequest& request, const absl::Status& size,
                                      Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartBatch(size_t worker, std::span<const BatchItem> items, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void EndSequences(PendingRequest& request, int64_t sequences, const absl::Status& status,
+  void EndSequences(QueuedRequest& request, int64_t sequences, const absl::Status& status,
                     Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the requests that have expired, and those in the queue with less than `needed` left.
   void Expire(absl::Time now, absl::Duration needed, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Reject(PendingRequest& request, RejectReason reason, absl::Status status, Ended& ended)
+  void Reject(QueuedRequest& request, RejectReason reason, absl::Status status, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // OK: its results are there. REQUIRES: then none of its sequences is running.
-  void Complete(PendingRequest& request, absl::Status status, Ended& ended)
+  void Complete(QueuedRequest& request, absl::Status status, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AbandonBatches() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::unique_ptr<PendingRequest> Release(PendingRequest& request)
+  std::unique_ptr<QueuedRequest> Release(QueuedRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RejectAll(const Refusal& refusal, bool running_too, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Time FindStalled(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Duration TimeToAnswer(const PendingRequest& request) const  // from its arrival on
+  absl::Duration TimeToAnswer(const QueuedRequest& request) const  // from its arrival on
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   BatchShape Queued() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -219,7 +219,7 @@ class Batcher {
   const Condition watch_;          // something to do before watched_until_, or stopping
   const Condition all_completed_;  // open_requests_ fell to 0
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<RequestId, std::unique_ptr<PendingRequest>> requests_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<RequestId, std::unique_ptr<QueuedRequest>> requests_ ABSL_GUARDED_BY(mutex_);
   // Of the requests that are in batches with all their sequences.
   absl::btree_set<std::pair<absl::Time, RequestId>> running_deadlines_ ABSL_GUARDED_BY(mutex_);
   RequestId last_id_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -10,11 +10,11 @@ namespace attendant {
 namespace {
 
 // The items' requests, those of one request next to each other.
-std::vector<PendingRequest*> RequestsOf(std::span<const BatchItem> items) {
-  std::vector<PendingRequest*> requests;
+std::vector<QueuedRequest*> RequestsOf(std::span<const BatchItem> items) {
+  std::vector<QueuedRequest*> requests;
   for (const BatchItem& item : items) requests.push_back(item.request);
   std::sort(requests.begin(), requests.end(),
-            [](const PendingRequest* a, const PendingRequest* b) { return a->id < b->id; });
+            [](const QueuedRequest* a, const QueuedRequest* b) { return a->id < b->id; });
   return requests;
 }
 
@@ -25,7 +25,7 @@ int64_t ComputedTokens(std::span<const BatchItem> items) {
 }
 
 // REQUIRES: those of one request are next to each other.
-int64_t CountRequests(std::span<PendingRequest* const> members) {
+int64_t CountRequests(std::span<QueuedRequest* const> members) {
   int64_t requests = 0;
   for (size_t i = 0; i < members.size(); ++i) {
     requests += i == 0 || members[i] != members[i - 1] ? 1 : 0;
@@ -35,10 +35,10 @@ int64_t CountRequests(std::span<PendingRequest* const> members) {
 
 // Notes a batch for its traced requests. The first of them gives it an id: its own
 // number and how many batches it had, so that no other batch has the same.
-void TellOfBatch(TracedBatch batch, std::span<PendingRequest* const> members) {
+void TellOfBatch(TracedBatch batch, std::span<QueuedRequest* const> members) {
   bool known = false;
-  const PendingRequest* last = nullptr;
-  for (PendingRequest* request : members) {
+  const QueuedRequest* last = nullptr;
+  for (QueuedRequest* request : members) {
     if (request == std::exchange(last, request)) continue;
     if (request->completed || request->batches == nullptr) continue;
     std::vector<TracedBatch>& batches = *request->batches;
@@ -129,7 +129,7 @@ void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const abs
   // Before a request that ends takes its work along.
   const BatchShape shape = ShapeOf(items);
   const int64_t tokens = ComputedTokens(items);
-  const std::vector<PendingRequest*> members = RequestsOf(items);
+  const std::vector<QueuedRequest*> members = RequestsOf(items);
   const TracedBatch traced{.worker = static_cast<int64_t>(index),
                            .tokens = tokens,
                            .sequences = shape.sequences,
@@ -159,7 +159,7 @@ void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const abs
   Post(std::move(ended));
 }
 
-void Batcher::EndSequences(PendingRequest& request, int64_t sequences, const absl::Status& status,
+void Batcher::EndSequences(QueuedRequest& request, int64_t sequences, const absl::Status& status,
                            Ended& ended) {
   request.sequences_running -= sequences;
   if (request.completed) {

@@ -28,7 +28,7 @@ BatchShape PartOf(const BatchShape& all, int64_t tokens) {
 
 }  // namespace
 
-void LevelTotals::Count(const PendingRequest& request, int64_t sign) {
+void LevelTotals::Count(const QueuedRequest& request, int64_t sign) {
   const BatchShape waiting = {.sequences = request.sequences_waiting(),
                               .tokens = request.tokens_waiting,
                               .head_ns = request.head_ns_waiting};

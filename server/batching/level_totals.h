@@ -7,7 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "server/batching/batch_policy.h"
 #include "server/batching/cost_model.h"
-#include "server/batching/request.h"
+#include "server/batching/queued_request.h"
 
 namespace attendant {
 
@@ -23,7 +23,7 @@ class LevelTotals {
   explicit LevelTotals(const BatchPolicy& policy) : policy_(policy) {}
 
   // Adds the request with its waiting sequences `sign` times. O(1).
-  void Count(const PendingRequest& request, int64_t sign);
+  void Count(const QueuedRequest& request, int64_t sign);
 
   int64_t requests() const { return requests_; }
   const BatchShape& all() const { return all_; }  // without squares

@@ -106,23 +106,15 @@ class Operation {
 // it.
 using Work = std::variant<EncodeWork, std::unique_ptr<Operation>>;
 
-struct PendingRequest;
-// The end of a request: itself with its results, or the reason why it has none.
-using FinishedRequest = absl::StatusOr<std::unique_ptr<PendingRequest>>;
-
-using RequestId = uint64_t;
-
-// The state of a request in its queue. Only the queue uses it.
-struct QueuePlace {
-  uint64_t turn = 0;         // order among the requests of its client and priority
-  bool in_turn = false;      // it got its quantum and still has this turn
-  int64_t deficit = 0;       // tokens that it may take; rises by a quantum each turn
-  absl::Time waiting_since;  // arrival, or when a batch last took one of its sequences
+// A request's work with its results, and the time that it took.
+struct FinishedWork {
+  Work work;
+  absl::Duration queue;    // from Submit until the last sequence entered a batch
+  absl::Duration compute;  // sum over the batches that held its sequences
 };
 
-// A unit of admission, cancellation and completion. In the queue and in batches an operation counts
-// as one sequence of cost() tokens.
-struct PendingRequest {
+// Work as it is submitted: a unit of admission, cancellation and completion.
+struct WorkRequest {
   Work work;  // kept until it has run, even when the request is cancelled
   absl::Time deadline = absl::InfiniteFuture();  // of the steady clock
   int priority = 0;                              // higher first
@@ -132,27 +124,10 @@ struct PendingRequest {
   // request has.
   std::vector<TracedBatch>* batches = nullptr;
   uint64_t trace = 0;
-  // Called exactly once: with the request, or with RESOURCE_EXHAUSTED (queue full),
-  // INVALID_ARGUMENT (could never fit), DEADLINE_EXCEEDED (also: cannot be met), CANCELLED,
-  // UNAVAILABLE (draining) or INTERNAL (kernel).
-  absl::AnyInvocable<void(FinishedRequest)> done;
-
-  absl::Duration queue;    // from Submit until the last sequence entered a batch
-  absl::Duration compute;  // sum over the batches that held its sequences
-
-  // The request is the batcher's from Submit until `done`; callers leave the fields below alone.
-  // Its lock guards all fields, with one exception: while `sequences_running` is not 0, workers
-  // read `work` and write its results without the lock. Each worker writes those of its own batch
-  // only.
-  RequestId id = 0;    // rises with arrival
-  absl::Time arrival;  // steady clock
-  bool queued = false;
-  QueuePlace place;
-  size_t next_sequence = 0;       // sequences [next_sequence, num_sequences()) wait
-  int64_t tokens_waiting = 0;     // of the sequences that wait
-  int64_t head_ns_waiting = 0;    // likewise
-  int64_t sequences_running = 0;  // in batches that have not ended
-  bool completed = false;         // `done` has been handed over
+  // Called exactly once: with the work, or with RESOURCE_EXHAUSTED (queue full), INVALID_ARGUMENT
+  // (could never fit), DEADLINE_EXCEEDED (also: cannot be met), CANCELLED, UNAVAILABLE (draining)
+  // or INTERNAL (kernel).
+  absl::AnyInvocable<void(absl::StatusOr<FinishedWork>)> done;
 
   // REQUIRES: `work` is of that kind.
   EncodeWork& encode() { return std::get<EncodeWork>(work); }
@@ -160,40 +135,6 @@ struct PendingRequest {
   Operation& operation() const { return *std::get<std::unique_ptr<Operation>>(work); }
 
   bool is_operation() const { return std::holds_alternative<std::unique_ptr<Operation>>(work); }
-  int64_t num_sequences() const {
-    return is_operation() ? 1 : static_cast<int64_t>(encode().sequences.size());
-  }
-  int64_t sequences_waiting() const {
-    return num_sequences() - static_cast<int64_t>(next_sequence);
-  }
-  int64_t sequence_tokens(size_t sequence) const {
-    return is_operation() ? operation().cost() : encode().sequences[sequence].len();
-  }
-  int64_t sequence_head_ns(size_t sequence) const {
-    return is_operation() ? 0 : encode().sequences[sequence].head_ns;
-  }
-  int64_t tokens() const {
-    int64_t sum = 0;
-    for (size_t i = 0; i < static_cast<size_t>(num_sequences()); ++i) sum += sequence_tokens(i);
-    return sum;
-  }
-  int64_t head_ns() const {
-    int64_t sum = 0;
-    for (size_t i = 0; i < static_cast<size_t>(num_sequences()); ++i) sum += sequence_head_ns(i);
-    return sum;
-  }
-};
-
-// One sequence of a batch, or one operation.
-struct BatchItem {
-  PendingRequest* request = nullptr;
-  size_t sequence = 0;
-
-  int64_t tokens() const { return request->sequence_tokens(sequence); }
-  int64_t head_ns() const { return request->sequence_head_ns(sequence); }
-  int64_t computed_tokens() const {
-    return request->is_operation() ? request->operation().tokens() : tokens();
-  }
 };
 
 }  // namespace attendant

@@ -9,20 +9,18 @@
 
 namespace attendant {
 
-bool RequestQueue::WaitOrder::operator()(const PendingRequest* a, const PendingRequest* b) const {
+bool RequestQueue::WaitOrder::operator()(const QueuedRequest* a, const QueuedRequest* b) const {
   if (a->place.waiting_since != b->place.waiting_since) {
     return a->place.waiting_since < b->place.waiting_since;
   }
   return a->id < b->id;
 }
 
-bool RequestQueue::ArrivalOrder::operator()(const PendingRequest* a,
-                                            const PendingRequest* b) const {
+bool RequestQueue::ArrivalOrder::operator()(const QueuedRequest* a, const QueuedRequest* b) const {
   return a->id < b->id;
 }
 
-bool RequestQueue::DeadlineOrder::operator()(const PendingRequest* a,
-                                             const PendingRequest* b) const {
+bool RequestQueue::DeadlineOrder::operator()(const QueuedRequest* a, const QueuedRequest* b) const {
   if (a->deadline != b->deadline) return a->deadline < b->deadline;
   return a->id < b->id;
 }
@@ -61,7 +59,7 @@ absl::Status RequestQueue::CheckRoom(uint64_t client, int64_t tokens) const {
                    free_tokens, " tokens and ", free_requests, " requests that stay free"));
 }
 
-void RequestQueue::Add(PendingRequest& request) {
+void RequestQueue::Add(QueuedRequest& request) {
   ATTENDANT_CHECK(!request.queued && request.sequences_waiting() > 0);
   request.queued = true;
   request.place = {.waiting_since = request.arrival};
@@ -72,7 +70,7 @@ void RequestQueue::Add(PendingRequest& request) {
   if (request.deadline != absl::InfiniteFuture()) by_deadline_.insert(&request);
 }
 
-void RequestQueue::Remove(PendingRequest& request) {
+void RequestQueue::Remove(QueuedRequest& request) {
   if (!request.queued) return;
   request.queued = false;
   if (passed_long_ == &request) passed_long_ = NextPassedLong(request);
@@ -85,8 +83,8 @@ void RequestQueue::Remove(PendingRequest& request) {
   by_deadline_.erase(&request);
 }
 
-std::vector<PendingRequest*> RequestQueue::TakeExpired(absl::Time now) {
-  std::vector<PendingRequest*> expired;
+std::vector<QueuedRequest*> RequestQueue::TakeExpired(absl::Time now) {
+  std::vector<QueuedRequest*> expired;
   while (next_deadline() <= now) {
     expired.push_back(*by_deadline_.begin());
     Remove(*expired.back());
@@ -105,20 +103,20 @@ void RequestQueue::TakeBatch(absl::Time now, std::vector<BatchItem>& batch) {
   if (filling.has_long || batch.size() == overdue) Walk(Lengths::kAll, filling);
 }
 
-RequestQueue::Level& RequestQueue::LevelOf(const PendingRequest& request) {
+RequestQueue::Level& RequestQueue::LevelOf(const QueuedRequest& request) {
   return levels_.find(request.priority)->second;
 }
 
-RequestQueue::Position RequestQueue::Behind(const PendingRequest& request) {
+RequestQueue::Position RequestQueue::Behind(const QueuedRequest& request) {
   const ServiceOrder& order = LevelOf(request).order;
   return {request.priority,
           request.place.in_turn ? order.PositionOf(request) : order.EndOfClient(request)};
 }
 
-PendingRequest* RequestQueue::Next(const Position& position) const {
+QueuedRequest* RequestQueue::Next(const Position& position) const {
   for (auto level = levels_.lower_bound(position.priority); level != levels_.end(); ++level) {
     const bool inside = level->first == position.priority;
-    PendingRequest* const next =
+    QueuedRequest* const next =
         level->second.order.After(inside ? position.in_level : ServiceOrder::Position{});
     if (next != nullptr) return next;
   }
@@ -127,15 +125,15 @@ PendingRequest* RequestQueue::Next(const Position& position) const {
 
 void RequestQueue::Walk(Lengths lengths, Filling& filling) {
   Position last;
-  const PendingRequest* left_out = nullptr;  // the first long one
+  const QueuedRequest* left_out = nullptr;  // the first long one
   for (int passed = 0; passed < kMaxPassedShort && policy_.Fits(filling.fill, 1);) {
-    PendingRequest* const next = Next(last);
+    QueuedRequest* const next = Next(last);
     if (next == nullptr) return;
-    PendingRequest& request = *next;
+    QueuedRequest& request = *next;
     // Short sequences go before the long ones of their own priority only.
     if (left_out != nullptr && request.priority < left_out->priority) return;
     if (filling.owed != nullptr && request.priority <= filling.owed->priority) {
-      PendingRequest& owed = *std::exchange(filling.owed, nullptr);
+      QueuedRequest& owed = *std::exchange(filling.owed, nullptr);
       if (Serve(owed, Lengths::kAll, filling) && !filling.has_long) passed_long_ = &owed;
       continue;
     }
@@ -164,7 +162,7 @@ void RequestQueue::Walk(Lengths lengths, Filling& filling) {
 }
 
 void RequestQueue::ServeOverdue(bool wait, Filling& filling) {
-  PendingRequest* request = NextOverdue(filling.now);
+  QueuedRequest* request = NextOverdue(filling.now);
   overdue_tokens_ = request == nullptr ? 0 : overdue_tokens_ + policy_.quantum();
   while (request != nullptr && !wait) {
     const int64_t len = request->sequence_tokens(request->next_sequence);
@@ -177,13 +175,13 @@ void RequestQueue::ServeOverdue(bool wait, Filling& filling) {
   }
 }
 
-PendingRequest* RequestQueue::NextOverdue(absl::Time now) const {
+QueuedRequest* RequestQueue::NextOverdue(absl::Time now) const {
   if (by_wait_.empty()) return nullptr;
-  PendingRequest* const request = *by_wait_.begin();
+  QueuedRequest* const request = *by_wait_.begin();
   return policy_.Overdue(request->place.waiting_since, now) ? request : nullptr;
 }
 
-bool RequestQueue::Serve(PendingRequest& request, Lengths lengths, Filling& filling) {
+bool RequestQueue::Serve(QueuedRequest& request, Lengths lengths, Filling& filling) {
   while (request.queued) {
     const int64_t len = request.sequence_tokens(request.next_sequence);
     if (len > request.place.deficit) return false;
@@ -197,7 +195,7 @@ bool RequestQueue::Serve(PendingRequest& request, Lengths lengths, Filling& fill
   return false;
 }
 
-void RequestQueue::TakeSequence(PendingRequest& request, Filling& filling) {
+void RequestQueue::TakeSequence(QueuedRequest& request, Filling& filling) {
   filling.batch.push_back({.request = &request, .sequence = request.next_sequence});
   const int64_t len = filling.batch.back().tokens();
   filling.fill.tokens += len;
@@ -218,9 +216,9 @@ void RequestQueue::TakeSequence(PendingRequest& request, Filling& filling) {
   Progress(request, filling.now);
 }
 
-PendingRequest* RequestQueue::NextPassedLong(const PendingRequest& request) {
+QueuedRequest* RequestQueue::NextPassedLong(const QueuedRequest& request) {
   Position last = Behind(request);
-  while (PendingRequest* const next = Next(last)) {
+  while (QueuedRequest* const next = Next(last)) {
     const int64_t len = next->sequence_tokens(next->next_sequence);
     if (next->place.in_turn && policy_.Long(len) && len <= next->place.deficit) return next;
     last = Behind(*next);
@@ -228,14 +226,14 @@ PendingRequest* RequestQueue::NextPassedLong(const PendingRequest& request) {
   return nullptr;
 }
 
-void RequestQueue::Progress(PendingRequest& request, absl::Time now) {
+void RequestQueue::Progress(QueuedRequest& request, absl::Time now) {
   if (request.place.waiting_since == now) return;
   by_wait_.erase(&request);
   request.place.waiting_since = now;
   by_wait_.insert(&request);
 }
 
-void RequestQueue::Count(const PendingRequest& request, int64_t sign) {
+void RequestQueue::Count(const QueuedRequest& request, int64_t sign) {
   tokens_ += sign * request.tokens_waiting;
   sequences_ += sign * request.sequences_waiting();
   head_ns_ += sign * request.head_ns_waiting;

@@ -13,7 +13,7 @@
 #include "server/batching/batch_policy.h"
 #include "server/batching/cost_model.h"
 #include "server/batching/level_totals.h"
-#include "server/batching/request.h"
+#include "server/batching/queued_request.h"
 #include "server/batching/service_order.h"
 
 namespace attendant {
@@ -78,13 +78,13 @@ class RequestQueue {
 
   // REQUIRES: CheckRoom is OK for its client and its tokens_waiting; it lives until it has left the
   // queue; its id is above every earlier one's.
-  void Add(PendingRequest& request);
+  void Add(QueuedRequest& request);
 
   // Takes it out with all its waiting sequences; nothing happens when it is not queued.
-  void Remove(PendingRequest& request);
+  void Remove(QueuedRequest& request);
 
   // Takes out and returns every request whose deadline is not after `now`.
-  std::vector<PendingRequest*> TakeExpired(absl::Time now);
+  std::vector<QueuedRequest*> TakeExpired(absl::Time now);
 
   // Moves sequences to `batch`. A request leaves the queue with its last sequence. Items of one
   // request are in its order, but need not be neighbours.
@@ -108,13 +108,13 @@ class RequestQueue {
   enum class Lengths { kShort, kAll };  // up to a quantum, or any
 
   struct ArrivalOrder {
-    bool operator()(const PendingRequest* a, const PendingRequest* b) const;
+    bool operator()(const QueuedRequest* a, const QueuedRequest* b) const;
   };
   struct WaitOrder {
-    bool operator()(const PendingRequest* a, const PendingRequest* b) const;
+    bool operator()(const QueuedRequest* a, const QueuedRequest* b) const;
   };
   struct DeadlineOrder {
-    bool operator()(const PendingRequest* a, const PendingRequest* b) const;
+    bool operator()(const QueuedRequest* a, const QueuedRequest* b) const;
   };
   // The requests of one priority.
   struct Level {
@@ -133,31 +133,31 @@ class RequestQueue {
     std::vector<BatchItem>& batch;
     BatchFill fill;
     bool has_long = false;
-    PendingRequest* owed = nullptr;  // what an earlier batch left out: passed_long_, until its turn
+    QueuedRequest* owed = nullptr;  // what an earlier batch left out: passed_long_, until its turn
   };
 
   // Takes overdue sequences for overdue_tokens_, unless `wait`.
   void ServeOverdue(bool wait, Filling& filling);
   // The one that has waited longest; null when it is not overdue.
-  PendingRequest* NextOverdue(absl::Time now) const;
-  Level& LevelOf(const PendingRequest& request);
+  QueuedRequest* NextOverdue(absl::Time now) const;
+  Level& LevelOf(const QueuedRequest& request);
   // Behind it or, where its turn has not come, behind all of its client's: theirs has not either.
-  Position Behind(const PendingRequest& request);
+  Position Behind(const QueuedRequest& request);
   // The first one behind this place in the order of service, or null.
-  PendingRequest* Next(const Position& position) const;
+  QueuedRequest* Next(const Position& position) const;
   // Gives turns in the order of service until the batch is full; where long sequences may be left
   // out, to those of `lengths` alone. Sets passed_long_.
   void Walk(Lengths lengths, Filling& filling);
   // Lets it take sequences of these lengths within its deficit. Returns whether the next one is
   // within the deficit but does not go into the batch. The request may leave the queue.
-  bool Serve(PendingRequest& request, Lengths lengths, Filling& filling);
-  void TakeSequence(PendingRequest& request, Filling& filling);
+  bool Serve(QueuedRequest& request, Lengths lengths, Filling& filling);
+  void TakeSequence(QueuedRequest& request, Filling& filling);
   // The first behind it, of its priority or a lower one, whose turn has come and whose long
   // sequence is still there; or null.
-  PendingRequest* NextPassedLong(const PendingRequest& request);
-  void Progress(PendingRequest& request, absl::Time now);
+  QueuedRequest* NextPassedLong(const QueuedRequest& request);
+  void Progress(QueuedRequest& request, absl::Time now);
   // Adds the request's waiting sequences to the totals `sign` times.
-  void Count(const PendingRequest& request, int64_t sign);
+  void Count(const QueuedRequest& request, int64_t sign);
 
   Limits limits_;
   BatchPolicy policy_;
@@ -165,13 +165,13 @@ class RequestQueue {
   int64_t sequences_ = 0;  // sum of sequences_waiting()
   int64_t head_ns_ = 0;    // sum of head_ns_waiting
   // Its long sequence was left out of a batch of short ones, and goes before them the next time.
-  PendingRequest* passed_long_ = nullptr;
+  QueuedRequest* passed_long_ = nullptr;
   int64_t overdue_tokens_ = 0;  // that overdue requests may take, see BatchPolicy::Part
   bool overdue_first_ = false;  // the last batch began with overdue sequences
   absl::btree_map<int, Level, std::greater<int>> levels_;  // by priority; without empty ones
-  absl::btree_set<PendingRequest*, ArrivalOrder> by_arrival_;
-  absl::btree_set<PendingRequest*, WaitOrder> by_wait_;
-  absl::btree_set<PendingRequest*, DeadlineOrder> by_deadline_;
+  absl::btree_set<QueuedRequest*, ArrivalOrder> by_arrival_;
+  absl::btree_set<QueuedRequest*, WaitOrder> by_wait_;
+  absl::btree_set<QueuedRequest*, DeadlineOrder> by_deadline_;
 };
 
 }  // namespace attendant

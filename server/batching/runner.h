@@ -5,7 +5,7 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "server/batching/request.h"
+#include "server/batching/queued_request.h"
 
 namespace attendant {
 

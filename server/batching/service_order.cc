@@ -7,7 +7,7 @@
 
 namespace attendant {
 
-void ServiceOrder::Add(PendingRequest& request) {
+void ServiceOrder::Add(QueuedRequest& request) {
   const auto [turn, is_new] = turns_.try_emplace(request.client, last_turn_ + 1);
   Client& client = clients_[turn->second];
   if (is_new) {
@@ -18,7 +18,7 @@ void ServiceOrder::Add(PendingRequest& request) {
   client.requests.emplace(request.place.turn, &request);
 }
 
-void ServiceOrder::Remove(PendingRequest& request) {
+void ServiceOrder::Remove(QueuedRequest& request) {
   SetBegun(request, false);
   const auto turn = turns_.find(request.client);
   const auto client = clients_.find(turn->second);
@@ -28,7 +28,7 @@ void ServiceOrder::Remove(PendingRequest& request) {
   turns_.erase(turn);
 }
 
-void ServiceOrder::MoveToEnd(PendingRequest& request) {
+void ServiceOrder::MoveToEnd(QueuedRequest& request) {
   SetBegun(request, false);
   Requests& requests = Of(request).requests;
   requests.erase(request.place.turn);
@@ -36,7 +36,7 @@ void ServiceOrder::MoveToEnd(PendingRequest& request) {
   requests.emplace(request.place.turn, &request);
 }
 
-PendingRequest* ServiceOrder::After(Position position) const {
+QueuedRequest* ServiceOrder::After(Position position) const {
   auto client = clients_.lower_bound(position.client);
   if (client == clients_.end()) return nullptr;
   if (client->first == position.client) {
@@ -47,29 +47,29 @@ PendingRequest* ServiceOrder::After(Position position) const {
   return client->second.requests.begin()->second;
 }
 
-ServiceOrder::Position ServiceOrder::PositionOf(const PendingRequest& request) const {
+ServiceOrder::Position ServiceOrder::PositionOf(const QueuedRequest& request) const {
   return {.client = turns_.at(request.client), .request = request.place.turn};
 }
 
-ServiceOrder::Position ServiceOrder::EndOfClient(const PendingRequest& request) const {
+ServiceOrder::Position ServiceOrder::EndOfClient(const QueuedRequest& request) const {
   return {.client = turns_.at(request.client), .request = std::numeric_limits<uint64_t>::max()};
 }
 
-bool ServiceOrder::MayTake(const PendingRequest& request) const {
+bool ServiceOrder::MayTake(const QueuedRequest& request) const {
   return Of(request).begun == &request || Of(request).balance > 0;
 }
 
-void ServiceOrder::Spend(const PendingRequest& request, int64_t tokens) {
+void ServiceOrder::Spend(const QueuedRequest& request, int64_t tokens) {
   Of(request).balance -= tokens;
 }
 
-void ServiceOrder::SetBegun(PendingRequest& request, bool begun) {
-  const PendingRequest*& first = Of(request).begun;
+void ServiceOrder::SetBegun(QueuedRequest& request, bool begun) {
+  const QueuedRequest*& first = Of(request).begun;
   if (begun && first == nullptr) first = &request;
   if (!begun && first == &request) first = nullptr;
 }
 
-bool ServiceOrder::EndTurn(const PendingRequest& request) {
+bool ServiceOrder::EndTurn(const QueuedRequest& request) {
   uint64_t& turn = turns_.at(request.client);
   const auto client = clients_.find(turn);
   if (clients_.size() > 1 && client->second.begun != nullptr) return false;

@@ -6,7 +6,7 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
-#include "server/batching/request.h"
+#include "server/batching/queued_request.h"
 
 namespace attendant {
 
@@ -28,38 +28,38 @@ class ServiceOrder {
 
   explicit ServiceOrder(int64_t quantum) : quantum_(quantum) {}
 
-  void Add(PendingRequest& request);  // at the end of its client's; a new client at the end of all
-  void Remove(PendingRequest& request);
-  void MoveToEnd(PendingRequest& request);  // of its client's; it is no longer begun
+  void Add(QueuedRequest& request);  // at the end of its client's; a new client at the end of all
+  void Remove(QueuedRequest& request);
+  void MoveToEnd(QueuedRequest& request);  // of its client's; it is no longer begun
 
-  PendingRequest* After(Position position) const;             // null: no more
-  Position PositionOf(const PendingRequest& request) const;   // right behind it
-  Position EndOfClient(const PendingRequest& request) const;  // behind all of its client's
-  bool MayTake(const PendingRequest& request) const;          // it is begun, or may begin
-  void Spend(const PendingRequest& request, int64_t tokens);  // of its client's turn
-  void SetBegun(PendingRequest& request, bool begun);  // only the first of its client's is begun
+  QueuedRequest* After(Position position) const;             // null: no more
+  Position PositionOf(const QueuedRequest& request) const;   // right behind it
+  Position EndOfClient(const QueuedRequest& request) const;  // behind all of its client's
+  bool MayTake(const QueuedRequest& request) const;          // it is begun, or may begin
+  void Spend(const QueuedRequest& request, int64_t tokens);  // of its client's turn
+  void SetBegun(QueuedRequest& request, bool begun);  // only the first of its client's is begun
   // Ends the turn of its client, which gets a quantum for the next one. False: nothing happened,
   // since a request that it has begun keeps its place before other clients.
-  bool EndTurn(const PendingRequest& request);
+  bool EndTurn(const QueuedRequest& request);
 
  private:
-  using Requests = absl::btree_map<uint64_t, PendingRequest*>;  // by QueuePlace::turn
+  using Requests = absl::btree_map<uint64_t, QueuedRequest*>;  // by QueuePlace::turn
   struct Client {
-    int64_t balance = 0;                    // tokens that it may still take in this turn
-    const PendingRequest* begun = nullptr;  // it goes on, also when the turn is used up
-    Requests requests;                      // not empty
+    int64_t balance = 0;                   // tokens that it may still take in this turn
+    const QueuedRequest* begun = nullptr;  // it goes on, also when the turn is used up
+    Requests requests;                     // not empty
   };
   using Clients = std::map<uint64_t, Client>;  // by turn
 
-  Client& Of(const PendingRequest& request) { return clients_.at(turns_.at(request.client)); }
-  const Client& Of(const PendingRequest& request) const {
+  Client& Of(const QueuedRequest& request) { return clients_.at(turns_.at(request.client)); }
+  const Client& Of(const QueuedRequest& request) const {
     return clients_.at(turns_.at(request.client));
   }
 
   const int64_t quantum_;
   uint64_t last_turn_ = 0;  // given to a client or to a request
   Clients clients_;
-  absl::flat_hash_map<uint64_t, uint64_t> turns_;  // by PendingRequest::client
+  absl::flat_hash_map<uint64_t, uint64_t> turns_;  // by QueuedRequest::client
 };
 
 }  // namespace attendant

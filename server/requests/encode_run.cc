@@ -78,12 +78,12 @@ int64_t EncodeRun::PrepareBytes() const {
          prompt_bytes_ * static_cast<int64_t>(input_.sequences.size());
 }
 
-absl::StatusOr<PendingRequest> EncodeRun::Prepare() {
-  ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending,
+absl::StatusOr<WorkRequest> EncodeRun::Prepare() {
+  ATTENDANT_ASSIGN_OR_RETURN(WorkRequest request,
                              ValidateEncode(*model_, limits_, std::move(input_), output_));
   ATTENDANT_RETURN_IF_ERROR(AcquireResponse(output_.response_bytes + output_.vector_bytes +
                                             TextBytes(output_) + sequence_bytes_ + kAnswerBytes));
-  return pending;
+  return request;
 }
 
 // Puts the batcher's results beside the sequences they belong to. A fully masked sequence was never

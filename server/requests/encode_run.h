@@ -37,7 +37,7 @@ class EncodeRun : public RequestRun {
 
   absl::StatusOr<std::shared_ptr<ServableModel>> Decode() final;
   int64_t PrepareBytes() const final;
-  absl::StatusOr<PendingRequest> Prepare() override;
+  absl::StatusOr<WorkRequest> Prepare() override;
   void Answer(Work work) final;
   RequestTokens CountTokens(ModelMetrics& metrics) const final;
 

@@ -257,7 +257,7 @@ class EncodeValidation {
         input_(input),
         output_(output),
         reading_{.model = model, .input = input},
-        work_(pending_.work.emplace<EncodeWork>()) {}
+        work_(request_.work.emplace<EncodeWork>()) {}
 
   // Checks and chooses what all sequences have in common.
   absl::Status Start() {
@@ -273,7 +273,7 @@ class EncodeValidation {
     work_.hidden = output_.hidden = model_.config().hidden;
     ATTENDANT_RETURN_IF_ERROR(ChooseTasks(reading_, work_, output_));
     prompts_ = input_.compares() ? FindPairPrompts(model_) : PairPrompts{prompt, prompt};
-    pending_.priority = input_.priority;
+    request_.priority = input_.priority;
     return absl::OkStatus();
   }
 
@@ -287,7 +287,7 @@ class EncodeValidation {
     return AddEncoded(index, given);
   }
 
-  PendingRequest Take() { return std::move(pending_); }
+  WorkRequest Take() { return std::move(request_); }
 
  private:
   bool IsQuery(size_t index) const { return index < input_.num_queries(); }
@@ -356,14 +356,14 @@ class EncodeValidation {
   EncodeOutput& output_;
   SequenceReading reading_;
   PairPrompts prompts_;
-  PendingRequest pending_;
-  EncodeWork& work_;  // in pending_
+  WorkRequest request_;
+  EncodeWork& work_;  // in request_
 };
 
 }  // namespace
 
-absl::StatusOr<PendingRequest> ValidateEncode(const EncoderModel& model, const EncodeLimits& limits,
-                                              EncodeInput input, EncodeOutput& output) {
+absl::StatusOr<WorkRequest> ValidateEncode(const EncoderModel& model, const EncodeLimits& limits,
+                                           EncodeInput input, EncodeOutput& output) {
   EncodeValidation validation(model, limits, input, output);
   ATTENDANT_RETURN_IF_ERROR(validation.Start());
   for (size_t i = 0; i < input.sequences.size(); ++i) {

@@ -13,7 +13,7 @@ namespace attendant {
 // has not paid for itself. Returns the work for the model's batcher: the sequences that have an
 // unmasked token. Fills `output` with the answer so far: an entry for each of the client's
 // sequences, without results. INVALID_ARGUMENT names the field, its value and the limit.
-absl::StatusOr<PendingRequest> ValidateEncode(const EncoderModel& model, const EncodeLimits& limits,
-                                              EncodeInput input, EncodeOutput& output);
+absl::StatusOr<WorkRequest> ValidateEncode(const EncoderModel& model, const EncodeLimits& limits,
+                                           EncodeInput input, EncodeOutput& output);
 
 }  // namespace attendant

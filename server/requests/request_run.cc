@@ -116,20 +116,20 @@ void RequestRun::DecodeMessage(std::unique_ptr<RequestRun> run) {
 
 void RequestRun::Submit(std::unique_ptr<RequestRun> run) {
   if (run->Cancelled()) return;
-  absl::StatusOr<PendingRequest> pending = run->MakePending();
-  if (!pending.ok()) return run->End(pending.status());
+  absl::StatusOr<WorkRequest> request = run->MakeRequest();
+  if (!request.ok()) return run->End(request.status());
   run->model_->metrics->AddInflight(1);
   // The answer may come, and end the call, before Submit returns: `run` is not used after that.
   const std::shared_ptr<Batcher> batcher(run->model_, run->model_->batcher.get());
   const std::shared_ptr<CallState> state = run->call_.state;
-  pending->deadline = run->call_.deadline;
-  pending->client = state->call().client;
-  pending->trace = run->span_;
-  if (run->span_ != 0) pending->batches = &run->batches_;
-  pending->done = [run = std::move(run)](FinishedRequest finished) mutable {
+  request->deadline = run->call_.deadline;
+  request->client = state->call().client;
+  request->trace = run->span_;
+  if (run->span_ != 0) request->batches = &run->batches_;
+  request->done = [run = std::move(run)](absl::StatusOr<FinishedWork> finished) mutable {
     Complete(std::move(run), std::move(finished));
   };
-  const RequestId id = batcher->Submit(*std::move(pending));
+  const RequestId id = batcher->Submit(*std::move(request));
   state->SetSubmitted(batcher, id);
 }
 
@@ -154,17 +154,17 @@ void RequestRun::TakeNames() {
   call_.state->SetClientId(call_.message->id());
 }
 
-absl::StatusOr<PendingRequest> RequestRun::MakePending() {
+absl::StatusOr<WorkRequest> RequestRun::MakeRequest() {
   const absl::Time start = SteadyNow();
   if (call_.deadline <= start) {
     return PastDeadline("the deadline passed before the request was read");
   }
-  ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending, Prepare());
+  ATTENDANT_ASSIGN_OR_RETURN(WorkRequest request, Prepare());
   call_.message.reset();  // the queue holds what is to be computed, and nothing twice
   const absl::Time end = SteadyNow();
   times_.decode += end - start;
   times_.submitted = end - times_.arrival;
-  return pending;
+  return request;
 }
 
 absl::Status RequestRun::PastDeadline(absl::string_view message) const {
@@ -172,25 +172,29 @@ absl::Status RequestRun::PastDeadline(absl::string_view message) const {
   return absl::DeadlineExceededError(message);
 }
 
-void RequestRun::Complete(std::unique_ptr<RequestRun> run, FinishedRequest finished) {
+void RequestRun::Complete(std::unique_ptr<RequestRun> run, absl::StatusOr<FinishedWork> finished) {
   run->model_->metrics->AddInflight(-1);
   run->model_->Touch();
   if (!finished.ok()) return run->End(finished.status());
-  if (run->call_.state->response_bytes() <= kSmallAnswerBytes) return run->BuildAnswer(**finished);
+  if (run->call_.state->response_bytes() <= kSmallAnswerBytes) {
+    return run->BuildAnswer(*std::move(finished));
+  }
   const Executor& executor = run->dependencies_.large_answers;
-  executor([run = std::move(run), request = *std::move(finished)] { run->BuildAnswer(*request); });
+  executor([run = std::move(run), finished = *std::move(finished)]() mutable {
+    run->BuildAnswer(std::move(finished));
+  });
 }
 
-void RequestRun::BuildAnswer(PendingRequest& request) {
+void RequestRun::BuildAnswer(FinishedWork finished) {
   if (Cancelled()) return;
-  times_.queue = request.queue;
-  times_.compute = request.compute;
+  times_.queue = finished.queue;
+  times_.compute = finished.compute;
   const absl::Time start = SteadyNow();
   if (call_.deadline <= start) {
     return End(PastDeadline("the deadline passed before the answer was written"));
   }
   times_.answering = start - times_.arrival;
-  Answer(std::move(request.work));
+  Answer(std::move(finished.work));
   answer_bytes_ = call_.write ? call_.write() : AnswerBytes();
   times_.serialize = SteadyNow() - start;
   End(absl::OkStatus());

@@ -126,7 +126,7 @@ class RequestRun {
   // Checks the request, acquires the answer's memory (AcquireResponse), and returns the work for
   // the model's batcher, without deadline and done. A request without sequences, all of them
   // masked, takes the same way: its result is empty.
-  virtual absl::StatusOr<PendingRequest> Prepare() = 0;
+  virtual absl::StatusOr<WorkRequest> Prepare() = 0;
   // Fills the response message from the results in `work`, which Prepare made.
   virtual void Answer(Work work) = 0;
   // The size of the response message. Called after Answer, where the call does not write it itself.
@@ -162,10 +162,11 @@ class RequestRun {
   bool ModelSleeps() const;
   absl::Status ReadMessage();
   void TakeNames();  // the model's and the request's, as far as the message is read
-  absl::StatusOr<PendingRequest> MakePending();
-  absl::Status PastDeadline(absl::string_view message) const;                       // and counts it
-  static void Complete(std::unique_ptr<RequestRun> run, FinishedRequest finished);  // 9
-  void BuildAnswer(PendingRequest& request);                                        // 9
+  absl::StatusOr<WorkRequest> MakeRequest();
+  absl::Status PastDeadline(absl::string_view message) const;  // and counts it
+  static void Complete(std::unique_ptr<RequestRun> run,
+                       absl::StatusOr<FinishedWork> finished);  // 9
+  void BuildAnswer(FinishedWork finished);                      // 9
   void End(const absl::Status& status);
   RequestTokens Count(const absl::Status& status) const;
   void Report(const absl::Status& status, const RequestTokens& tokens) const;

@@ -29,12 +29,12 @@ absl::StatusOr<std::shared_ptr<ServableModel>> TokenizerRun::Decode() {
   return model_;
 }
 
-absl::StatusOr<PendingRequest> TokenizerRun::Prepare() {
+absl::StatusOr<WorkRequest> TokenizerRun::Prepare() {
   ATTENDANT_ASSIGN_OR_RETURN(const int64_t bytes, Compute());
   ATTENDANT_RETURN_IF_ERROR(AcquireResponse(bytes + kAnswerBytes));
-  PendingRequest pending;
-  pending.work.emplace<EncodeWork>();
-  return pending;
+  WorkRequest request;
+  request.work.emplace<EncodeWork>();
+  return request;
 }
 
 absl::Status TokenizerRun::CheckAnswer(size_t index, int64_t bytes) const {

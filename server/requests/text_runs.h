@@ -40,7 +40,7 @@ class TokenizerRun : public RequestRun {
 
  private:
   absl::StatusOr<std::shared_ptr<ServableModel>> Decode() final;
-  absl::StatusOr<PendingRequest> Prepare() final;
+  absl::StatusOr<WorkRequest> Prepare() final;
   void Answer(Work /*empty*/) final { ToMessage(); }
   // None is computed.
   RequestTokens CountTokens(ModelMetrics& /*metrics*/) const final {

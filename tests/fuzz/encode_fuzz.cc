@@ -51,7 +51,7 @@ void Encode(const v1::EncodeRequest& request) {
   absl::StatusOr<EncodeInput> decoded = FromProto(request, kLimits);
   if (!decoded.ok()) return;
   EncodeOutput output;
-  const absl::StatusOr<PendingRequest> valid =
+  const absl::StatusOr<WorkRequest> valid =
       ValidateEncode(model, kLimits, *std::move(decoded), output);
   if (!valid.ok()) return;
   ATTENDANT_CHECK(output.response_bytes <= kLimits.max_response_bytes);

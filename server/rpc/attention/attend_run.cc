@@ -38,7 +38,7 @@ class AttendRun final : public RequestRun {
     return model_;
   }
 
-  absl::StatusOr<PendingRequest> Prepare() override {
+  absl::StatusOr<WorkRequest> Prepare() override {
     ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share memory, AcquireOwn(plan_.operand_bytes));
     ATTENDANT_ASSIGN_OR_RETURN(
         std::unique_ptr<AttendOperation> operation,
@@ -46,10 +46,10 @@ class AttendRun final : public RequestRun {
     int64_t bytes = operation->response_bytes();
     if (Message().wants_json()) bytes += bytes / 3;  // base64 takes four bytes for three
     ATTENDANT_RETURN_IF_ERROR(AcquireResponse(bytes + kAnswerBytes));
-    PendingRequest pending;
-    pending.work = std::move(operation);
-    pending.priority = Message().message().priority();
-    return pending;
+    WorkRequest request;
+    request.work = std::move(operation);
+    request.priority = Message().message().priority();
+    return request;
   }
 
   void Answer(Work work) override {

@@ -71,12 +71,12 @@ class InferRun final : public EncodeRun {
     return input;
   }
 
-  absl::StatusOr<PendingRequest> Prepare() override {
-    ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending, EncodeRun::Prepare());
+  absl::StatusOr<WorkRequest> Prepare() override {
+    ATTENDANT_ASSIGN_OR_RETURN(WorkRequest request, EncodeRun::Prepare());
     ATTENDANT_RETURN_IF_ERROR(CheckPadded());
     ref_.statistics_by_name->Enter(*ref_.info.kind);
     entered_ = true;
-    return pending;
+    return request;
   }
 
   int64_t TextBytes(const EncodeOutput& output) const override {

@@ -23,7 +23,7 @@ class AttendantScheduler final : public Scheduler {
   std::string name() const override { return "Attendant"; }
 
   void Arrive(size_t index, const Arrival& arrival) override {
-    PendingRequest& request = requests_[index];
+    QueuedRequest& request = requests_[index];
     request.id = index + 1;
     request.arrival = arrival.at;
     request.priority = arrival.priority;
@@ -59,8 +59,8 @@ class AttendantScheduler final : public Scheduler {
  private:
   const BatchPolicy policy_;
   RequestQueue queue_;
-  std::map<size_t, PendingRequest> requests_;
-  std::vector<std::map<size_t, PendingRequest>::node_type> done_;
+  std::map<size_t, QueuedRequest> requests_;
+  std::vector<std::map<size_t, QueuedRequest>::node_type> done_;
   std::vector<BatchItem> items_;
 };
 

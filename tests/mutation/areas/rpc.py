@@ -53,7 +53,7 @@ MUTANTS = {
         ("starts.back() == rows", "true"),
     ],
     "server/rpc/attention/attend_run.cc": [
-        ("pending.priority = Message().message().priority();", ""),
+        ("request.priority = Message().message().priority();", ""),
     ],
     "server/rpc/call/collecting_call.h": [
         ("if («!incoming().context.IsCancelled()») key_ =", "true"),

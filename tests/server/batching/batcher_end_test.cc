@@ -32,7 +32,7 @@ class BatcherEndTest : public BatcherTest {
  protected:
   RequestId SubmitUntil(absl::Time deadline, int32_t first_id, const std::vector<int>& lens,
                         Answer& answer) {
-    PendingRequest request = Request(first_id, lens, answer);
+    WorkRequest request = Request(first_id, lens, answer);
     request.deadline = deadline;
     return batcher_->Submit(std::move(request));
   }

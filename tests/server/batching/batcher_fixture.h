@@ -238,8 +238,8 @@ class RecordingObserver final : public BatchObserver {
 // The end of one request.
 class Answer {
  public:
-  absl::AnyInvocable<void(FinishedRequest)> Callback() {
-    return [this](FinishedRequest finished) {
+  absl::AnyInvocable<void(absl::StatusOr<FinishedWork>)> Callback() {
+    return [this](absl::StatusOr<FinishedWork> finished) {
       ASSERT_FALSE(done_.HasBeenNotified()) << "completed twice";
       thread_ = std::this_thread::get_id();
       finished_ = std::move(finished);
@@ -247,12 +247,14 @@ class Answer {
     };
   }
   // Ends the program, and says why, where no answer comes.
-  const FinishedRequest& Wait() {
+  const absl::StatusOr<FinishedWork>& Wait() {
     ATTENDANT_CHECK(done_.WaitForNotificationWithTimeout(absl::Minutes(1)) && "no answer came");
     return *finished_;
   }
   // REQUIRES: it has them.
-  const std::vector<SequenceResult>& Results() { return (*Wait())->encode().results; }
+  const std::vector<SequenceResult>& Results() {
+    return std::get<EncodeWork>(Wait()->work).results;
+  }
   absl::StatusCode WaitForCode() { return Wait().status().code(); }
   bool done() const { return done_.HasBeenNotified(); }
   std::thread::id thread() const { return thread_; }
@@ -260,7 +262,7 @@ class Answer {
  private:
   absl::Notification done_;
   std::thread::id thread_;
-  std::optional<FinishedRequest> finished_;
+  std::optional<absl::StatusOr<FinishedWork>> finished_;
 };
 
 class BatcherTest : public testing::Test {
@@ -288,8 +290,8 @@ class BatcherTest : public testing::Test {
 
   // A request of client first_id, whose sequence i has lens[i] tokens id, id + 1, ..., with
   // id = first_id + 100 * i.
-  static PendingRequest Request(int32_t first_id, const std::vector<int>& lens, Answer& answer) {
-    PendingRequest request;
+  static WorkRequest Request(int32_t first_id, const std::vector<int>& lens, Answer& answer) {
+    WorkRequest request;
     request.client = static_cast<uint64_t>(first_id);
     for (size_t i = 0; i < lens.size(); ++i) {
       SequenceInput& sequence = request.encode().sequences.emplace_back();

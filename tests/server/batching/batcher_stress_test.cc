@@ -25,10 +25,11 @@ class BatcherStressTest : public BatcherTest, public testing::WithParamInterface
     std::vector<std::vector<int>> lens = std::vector<std::vector<int>>(kRequestsPerClient);
   };
 
-  void Check(const std::vector<int>& lens, int32_t first_id, const FinishedRequest& finished) {
+  void Check(const std::vector<int>& lens, int32_t first_id,
+             const absl::StatusOr<FinishedWork>& finished) {
     codes_[static_cast<size_t>(finished.status().code())].fetch_add(1);
     if (!finished.ok()) return;
-    const std::vector<SequenceResult>& results = (*finished)->encode().results;
+    const std::vector<SequenceResult>& results = std::get<EncodeWork>(finished->work).results;
     ASSERT_EQ(results.size(), lens.size());
     for (size_t i = 0; i < lens.size(); ++i) {
       const int32_t first = first_id + 100 * static_cast<int32_t>(i);
@@ -63,10 +64,10 @@ class BatcherStressTest : public BatcherTest, public testing::WithParamInterface
       client.lens[i].resize(static_cast<size_t>(1 + pick(6)));
       for (int& len : client.lens[i]) len = 1 + pick(10);
       const int32_t first_id = 1 + pick(50);
-      PendingRequest request = Request(first_id, client.lens[i], unused);
+      WorkRequest request = Request(first_id, client.lens[i], unused);
       request.priority = pick(3);
       if (pick(3) == 0) request.deadline = SteadyNow() + absl::Microseconds(pick(800));
-      request.done = [this, &client, i, first_id](const FinishedRequest& finished) {
+      request.done = [this, &client, i, first_id](const absl::StatusOr<FinishedWork>& finished) {
         client.completions[i].fetch_add(1);
         Check(client.lens[i], first_id, finished);
       };

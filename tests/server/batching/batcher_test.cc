@@ -25,22 +25,22 @@ using FirstIds = std::vector<int32_t>;
 TEST_F(BatcherTest, AnswersWithWhatWasAskedFor) {
   Start();
   Answer answer;
-  PendingRequest request = Request(5, {3}, answer);
+  WorkRequest request = Request(5, {3}, answer);
   request.encode().outputs.last_hidden_state = true;
   batcher_->Submit(std::move(request));
   ASSERT_TRUE(answer.Wait().ok());
   ASSERT_EQ(answer.Results().size(), 1u);
   EXPECT_THAT(answer.Results()[0].last_hidden_state, ElementsAre(5, 0, 6, 1, 7, 2));
   EXPECT_THAT(answer.Results()[0].pooled, ElementsAre(18, 3));
-  EXPECT_GE((*answer.Wait())->queue, absl::ZeroDuration());
-  EXPECT_GT((*answer.Wait())->compute, absl::ZeroDuration());
+  EXPECT_GE(answer.Wait()->queue, absl::ZeroDuration());
+  EXPECT_GT(answer.Wait()->compute, absl::ZeroDuration());
 }
 
 TEST_F(BatcherTest, LeavesOutWhatWasNotAskedFor) {
   Start();
   Answer pooled, states;
   Submit(5, {3}, pooled);
-  PendingRequest request = Request(5, {2}, states);
+  WorkRequest request = Request(5, {2}, states);
   request.encode().outputs = {.last_hidden_state = true};
   batcher_->Submit(std::move(request));
   ASSERT_TRUE(pooled.Wait().ok());
@@ -53,7 +53,7 @@ TEST_F(BatcherTest, LeavesOutWhatWasNotAskedFor) {
 TEST_F(BatcherTest, CutsPooledVectorsToTheirDims) {
   Start();
   Answer answer;
-  PendingRequest request = Request(5, {3, 1}, answer);
+  WorkRequest request = Request(5, {3, 1}, answer);
   request.encode().outputs.dims = 1;
   batcher_->Submit(std::move(request));
   ASSERT_TRUE(answer.Wait().ok());
@@ -66,7 +66,7 @@ TEST_F(BatcherTest, MixesRequestsOfDifferentOutputsInOneBatch) {
   Answer blocker, pooled, states;
   Occupy(blocker);
   Submit(5, {2}, pooled);
-  PendingRequest request = Request(7, {2}, states);
+  WorkRequest request = Request(7, {2}, states);
   request.encode().outputs = {.last_hidden_state = true};
   batcher_->Submit(std::move(request));
   engine_.Open();
@@ -119,7 +119,7 @@ TEST_F(BatcherTest, HigherPriorityOvertakesWhatIsQueued) {
   Answer blocker, low, high;
   Occupy(blocker);
   Submit(1, {8}, low);
-  PendingRequest urgent = Request(2, {8}, high);
+  WorkRequest urgent = Request(2, {8}, high);
   urgent.priority = 1;
   batcher_->Submit(std::move(urgent));
   engine_.Open();
@@ -169,7 +169,7 @@ TEST_F(BatcherTest, TracedRequestsKnowTheirBatches) {
   std::vector<TracedBatch> batches_of_first, batches_of_second;
   Occupy(busy);
   Submit(1, {1}, untraced);
-  PendingRequest traced = Request(2, {2}, first);
+  WorkRequest traced = Request(2, {2}, first);
   traced.trace = 1000;
   traced.batches = &batches_of_first;
   batcher_->Submit(std::move(traced));
@@ -186,7 +186,7 @@ TEST_F(BatcherTest, TracedRequestsKnowTheirBatches) {
   EXPECT_EQ(shared.sequences, 3);
   EXPECT_EQ(shared.requests, 3);
   EXPECT_EQ(shared.worker, 0);
-  EXPECT_EQ(shared.compute, (*first.Wait())->compute);
+  EXPECT_EQ(shared.compute, first.Wait()->compute);
   ASSERT_EQ(batches_of_second.size(), 2u);
   const TracedBatch& other = batches_of_second[1];
   EXPECT_EQ(batches_of_second[0].id, shared.id);
@@ -202,7 +202,7 @@ TEST_F(BatcherTest, ARequestThatFailsTellsOfTheBatchesBefore) {
   Answer busy, fails, answered;
   std::vector<TracedBatch> batches_of_failed, batches_of_answered;
   Occupy(busy);
-  PendingRequest traced = Request(1, {2, 9}, fails);  // the long sequence goes after the short ones
+  WorkRequest traced = Request(1, {2, 9}, fails);  // the long sequence goes after the short ones
   traced.trace = 1000;
   traced.batches = &batches_of_failed;
   batcher_->Submit(std::move(traced));
@@ -228,7 +228,7 @@ TEST_F(BatcherTest, ARequestKnowsItsFirstBatchesOnly) {
   Start(options);
   Answer answer;
   std::vector<TracedBatch> batches;
-  PendingRequest request = Request(1, std::vector<int>(kMaxTracedBatches + 1, 10), answer);
+  WorkRequest request = Request(1, std::vector<int>(kMaxTracedBatches + 1, 10), answer);
   request.trace = 1;
   request.batches = &batches;
   batcher_->Submit(std::move(request));
@@ -296,7 +296,7 @@ TEST_F(BatcherTest, WithADelayABatchGoesWhenItIsOver) {
   Answer answer;
   Submit(1, {4}, answer);
   ASSERT_TRUE(answer.Wait().ok());
-  EXPECT_GE((*answer.Wait())->queue, absl::Milliseconds(2));
+  EXPECT_GE(answer.Wait()->queue, absl::Milliseconds(2));
 }
 
 TEST_F(BatcherTest, RefusesWhatTheQueueCannotHold) {

@@ -33,7 +33,7 @@ class BatcherTimeTest : public BatcherTest {
   }
 
   RequestId SubmitFor(absl::Duration time, const std::vector<int>& lens, Answer& answer) {
-    PendingRequest request = Request(1, lens, answer);
+    WorkRequest request = Request(1, lens, answer);
     request.deadline = SteadyNow() + time;
     return batcher_->Submit(std::move(request));
   }
@@ -244,10 +244,10 @@ TEST_F(BatcherTimeTest, PrioritiesAreLoweredToTheHighest) {
   Answer blocker, first, low, high;
   Occupy(blocker);
   Submit(1, {10}, first);
-  PendingRequest lower = Request(2, {10}, low);
+  WorkRequest lower = Request(2, {10}, low);
   lower.priority = -1;
   batcher_->Submit(std::move(lower));
-  PendingRequest higher = Request(3, {10}, high);
+  WorkRequest higher = Request(3, {10}, high);
   higher.priority = 100;
   batcher_->Submit(std::move(higher));
   engine_.Open();
@@ -261,7 +261,7 @@ TEST_F(BatcherTimeTest, AnOverdueRequestGoesBeforeHigherPriorities) {
   Start(options);
   Answer blocker, low, high;
   Occupy(blocker);
-  PendingRequest lower = Request(2, {1}, low);
+  WorkRequest lower = Request(2, {1}, low);
   lower.priority = -1;
   batcher_->Submit(std::move(lower));
   Submit(3, {1, 1, 1, 1}, high);

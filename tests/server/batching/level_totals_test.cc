@@ -12,8 +12,8 @@ namespace {
 
 class LevelTotalsTest : public testing::Test {
  protected:
-  static PendingRequest Waiting(const std::vector<int64_t>& lens) {
-    PendingRequest request;
+  static QueuedRequest Waiting(const std::vector<int64_t>& lens) {
+    QueuedRequest request;
     for (const int64_t len : lens) {
       request.encode().sequences.emplace_back().token_ids.resize(static_cast<size_t>(len));
     }
@@ -45,7 +45,7 @@ TEST_F(LevelTotalsTest, ALargeRequestCountsWithAQuantum) {
 }
 
 TEST_F(LevelTotalsTest, ARequestCountsByItsNextSequence) {
-  PendingRequest request = Waiting({5, 30});
+  QueuedRequest request = Waiting({5, 30});
   totals_.Count(request, 1);
   EXPECT_FALSE(totals_.MostlyLong());
   totals_.Count(request, -1);

@@ -96,7 +96,7 @@ class OperationTest : public testing::Test {
 
   RequestId Submit(int id, int64_t cost, Answer& answer, int priority = 0,
                    absl::Time deadline = absl::InfiniteFuture()) {
-    PendingRequest request;
+    WorkRequest request;
     request.work = std::make_unique<CountingOperation>(journal_, id, cost);
     request.priority = priority;
     request.deadline = deadline;
@@ -115,7 +115,7 @@ TEST_F(OperationTest, ComesBackWithItsResult) {
   Answer answer;
   Submit(1, 10, answer);
   ASSERT_TRUE(answer.Wait().ok()) << answer.Wait().status();
-  const Operation& operation = (*answer.Wait())->operation();
+  const Operation& operation = *std::get<std::unique_ptr<Operation>>(answer.Wait()->work);
   EXPECT_EQ(dynamic_cast<const CountingOperation&>(operation).sum(), 45);
   EXPECT_EQ(answer.thread(), executor_.thread_id());
   batcher_.reset();
@@ -148,7 +148,7 @@ TEST(OperationRunnerTest, ItsThreadsGiveWayToOthers) {
   const int own = getpriority(PRIO_PROCESS, 0);
   if (own > 10) GTEST_SKIP() << "this process is nice already";
   OperationRunner runner(2, /*nice=*/9);
-  PendingRequest request;
+  QueuedRequest request;
   request.work = std::make_unique<NiceOperation>(2);
   const BatchItem item{.request = &request};
   std::thread worker([&] {

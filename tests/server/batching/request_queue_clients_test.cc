@@ -123,10 +123,10 @@ TEST_F(RequestQueueTest, OneRequestThatDidNotFitKeepsItsClientsPlace) {
 
 TEST_F(RequestQueueTest, ALongSequenceThatNeverFitsBesideOthersGoesWhenItIsOverdue) {
   client_ = 2;
-  const PendingRequest* other = &Add({30});
+  const QueuedRequest* other = &Add({30});
   client_ = 1;
-  const PendingRequest* own = &Add({10});
-  const PendingRequest& waiting = Add({11});
+  const QueuedRequest* own = &Add({10});
+  const QueuedRequest& waiting = Add({11});
   int64_t ms = 3;
   for (; waiting.queued && ms < 200; ++ms) {
     now_ = At(ms);
@@ -174,7 +174,7 @@ class ClientShareTest : public RequestQueueTest {
           waiting[client_] += Add(kind[random() % kind.size()]).tokens();
       }
       for (const auto& [id, sequence] : Take()) {
-        const PendingRequest& request = requests_[id - 1];
+        const QueuedRequest& request = requests_[id - 1];
         const int64_t tokens = request.sequence_tokens(sequence);
         waiting[request.client] -= tokens;
         taken[request.client] += tokens;

@@ -28,9 +28,9 @@ class RequestQueueTest : public testing::Test {
                  .max_batch_sequences = max_batch_sequences,
                  .max_priority_wait = absl::Milliseconds(100)}) {}
 
-  PendingRequest& Add(const std::vector<int64_t>& lens, int priority = 0,
-                      absl::Time deadline = absl::InfiniteFuture()) {
-    PendingRequest& request = requests_.emplace_back();
+  QueuedRequest& Add(const std::vector<int64_t>& lens, int priority = 0,
+                     absl::Time deadline = absl::InfiniteFuture()) {
+    QueuedRequest& request = requests_.emplace_back();
     request.id = requests_.size();
     request.arrival = std::max(now_, At(static_cast<int64_t>(request.id)));
     request.priority = priority;
@@ -59,7 +59,7 @@ class RequestQueueTest : public testing::Test {
 
   const BatchPolicy policy_;
   RequestQueue queue_{{.max_tokens = 200, .max_requests = 9}, policy_};
-  std::deque<PendingRequest> requests_;
+  std::deque<QueuedRequest> requests_;
   absl::Time now_ = At(0);
   uint64_t client_ = 0;  // of requests that are added
 };

@@ -200,7 +200,7 @@ TEST_F(RequestQueueTest, ALongSequenceThatDidNotFitIsOwedThoughLongOnesAreMoreNo
 }
 
 TEST_F(RequestQueueTest, TheNextLongSequenceLeftOutIsOwedWhatACancelledOneWas) {
-  PendingRequest& owed = Add({20});
+  QueuedRequest& owed = Add({20});
   for (int64_t len : {10, 10, 10, 9, 5, 20, 30}) Add({len});
   EXPECT_THAT(Take(), ElementsAre(Pair(2, 0), Pair(3, 0), Pair(4, 0), Pair(5, 0)));
   queue_.Remove(owed);
@@ -212,7 +212,7 @@ TEST_F(RequestQueueTest, TheNextLongSequenceLeftOutIsOwedWhatACancelledOneWas) {
 }
 
 TEST_F(RequestQueueTest, ALongSequenceThatHadNoTurnIsNotOwedWhatACancelledOneWas) {
-  PendingRequest& owed = Add({30});
+  QueuedRequest& owed = Add({30});
   Add({10, 10, 10, 10});
   Add({20});
   EXPECT_THAT(Take(), SizeIs(4));
@@ -303,7 +303,7 @@ TEST_F(RequestQueueTest, AnOverdueRequestIsServedThoughItsTurnIsUsedUp) {
   std::vector<int64_t> low;  // sequences of the low priority in each batch
   for (int64_t ms = 1000; ms < 2200; ms += 100) {
     now_ = At(ms);
-    PendingRequest& high = Add({8, 8, 8, 8, 8}, 0);
+    QueuedRequest& high = Add({8, 8, 8, 8, 8}, 0);
     int64_t sequences = 0;
     for (const auto& [request, sequence] : Take(now_)) {
       sequences += requests_[request - 1].priority < 0 ? 1 : 0;
@@ -318,7 +318,7 @@ TEST_F(RequestQueueTest, OverdueSequencesLeaveRoomForHigherPriorities) {
   Add(std::vector<int64_t>(45, 1), -1);
   for (int64_t batch = 0; batch < 4; ++batch) {
     now_ = At(1000 + 200 * batch);
-    const PendingRequest& high = Add({1}, 0);
+    const QueuedRequest& high = Add({1}, 0);
     EXPECT_THAT(Take(now_), Contains(Pair(high.id, 0)));
   }
 }

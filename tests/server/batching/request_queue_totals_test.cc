@@ -78,7 +78,7 @@ TEST_F(RequestQueueTest, TakesWhatHasExpiredAndNothingElse) {
 }
 
 TEST_F(RequestQueueTest, RestOfASplitRequestExpires) {
-  PendingRequest& request = Add({10, 10, 10, 10, 1}, 0, At(100));
+  QueuedRequest& request = Add({10, 10, 10, 10, 1}, 0, At(100));
   Take();
   EXPECT_THAT(queue_.TakeExpired(At(100)), ElementsAre(&request));
   EXPECT_EQ(queue_.tokens(), 0);
@@ -86,7 +86,7 @@ TEST_F(RequestQueueTest, RestOfASplitRequestExpires) {
 }
 
 TEST_F(RequestQueueTest, RemoveForgetsARequestOnce) {
-  PendingRequest& request = Add({2, 3}, 0, At(100));
+  QueuedRequest& request = Add({2, 3}, 0, At(100));
   Add({4});
   queue_.Remove(request);
   queue_.Remove(request);

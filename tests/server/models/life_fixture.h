@@ -66,13 +66,13 @@ class ModelLifeTest : public ModelRegistryTest {
   // A request that shares in its model until it is answered.
   std::future<absl::Status> Submit(std::shared_ptr<EncoderModel> model) {
     auto ended = std::make_shared<std::promise<absl::Status>>();
-    PendingRequest request;
+    WorkRequest request;
     EncodeWork work;
     work.sequences.push_back({.token_ids = {5}, .positions = {0}, .segment_ids = {0}});
     work.outputs.pooling = Pooling::kMean;
     request.work = std::move(work);
     Batcher& batcher = *model->batcher;  // `model` keeps it until Submit returns, as a run does
-    request.done = [ended, model](const FinishedRequest& finished) {
+    request.done = [ended, model](const absl::StatusOr<FinishedWork>& finished) {
       ended->set_value(finished.status());
     };
     std::future<absl::Status> future = ended->get_future();

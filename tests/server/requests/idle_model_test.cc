@@ -43,10 +43,10 @@ class EmptyRun final : public RequestRun {
   absl::StatusOr<std::shared_ptr<ServableModel>> Decode() override {
     return dependencies().models.Find(call().model);
   }
-  absl::StatusOr<PendingRequest> Prepare() override {
-    PendingRequest pending;
-    pending.work.emplace<EncodeWork>();
-    return pending;
+  absl::StatusOr<WorkRequest> Prepare() override {
+    WorkRequest request;
+    request.work.emplace<EncodeWork>();
+    return request;
   }
   void Answer(Work /*work*/) override {}
   RequestTokens CountTokens(ModelMetrics& /*metrics*/) const override { return {}; }

@@ -160,7 +160,7 @@ void Scenario::BeClient() {
   --clients_left_;
 }
 
-void Scenario::ChooseDeadline(Request& request, PendingRequest& pending) {
+void Scenario::ChooseDeadline(Request& request, WorkRequest& pending) {
   if (!threading_.OneIn(3)) return;
   // Some deadlines pass just as a worker looks for its next batch.
   const absl::Duration to_end = request.life->batch_end - threading_.Now();
@@ -169,8 +169,8 @@ void Scenario::ChooseDeadline(Request& request, PendingRequest& pending) {
   request.deadline = pending.deadline = threading_.Now() + left;
 }
 
-PendingRequest Scenario::MakeRequest(const std::shared_ptr<Request>& request) {
-  PendingRequest pending;
+WorkRequest Scenario::MakeRequest(const std::shared_ptr<Request>& request) {
+  WorkRequest pending;
   const int64_t longest = request->life->options.max_batch_tokens;
   for (int64_t i = threading_.Random(5); i >= 0; --i) {
     const bool too_long = threading_.OneIn(100);
@@ -187,7 +187,9 @@ PendingRequest Scenario::MakeRequest(const std::shared_ptr<Request>& request) {
   pending.client = request->client = static_cast<uint64_t>(threading_.Random(3));
   ChooseDeadline(*request, pending);
   pending.done = [this, request, memory = *budget_.Acquire(request->tokens())](
-                     const FinishedRequest& finished) { CheckAnswer(*request, finished); };
+                     const absl::StatusOr<FinishedWork>& finished) {
+    CheckAnswer(*request, finished);
+  };
   return pending;
 }
 
@@ -196,7 +198,7 @@ void Scenario::SubmitOne() {
   if (life->batcher == nullptr) return;
   const auto request = std::make_shared<Request>(static_cast<int64_t>(requests_.size()), life);
   requests_.push_back(request);
-  PendingRequest pending = MakeRequest(request);
+  WorkRequest pending = MakeRequest(request);
   request->arrival = threading_.Now();
   request->queue_was_full = request->finds_queue_full();
   request->client_was_full = request->client_may_be_full(requests_);

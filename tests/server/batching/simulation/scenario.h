@@ -54,15 +54,15 @@ class Scenario {
   void Main();
   void Operate();
   void BeClient();
-  PendingRequest MakeRequest(const std::shared_ptr<Request>& request);
-  void ChooseDeadline(Request& request, PendingRequest& pending);
+  WorkRequest MakeRequest(const std::shared_ptr<Request>& request);
+  void ChooseDeadline(Request& request, WorkRequest& pending);
   void SubmitOne();
   void CancelLater(const std::shared_ptr<Request>& request);
   void RunExecutor();
 
   void CheckAdmission(const Request& request);
-  void CheckAnswer(Request& request, const FinishedRequest& finished);
-  void CheckResults(const Request& request, const PendingRequest& finished);
+  void CheckAnswer(Request& request, const absl::StatusOr<FinishedWork>& finished);
+  void CheckResults(const Request& request, const FinishedWork& finished);
   void CheckError(const Request& request, const absl::Status& status);
   void CheckIdle();
   void CheckEnd();

@@ -180,7 +180,7 @@ void Scenario::CheckIdle() {
   }
 }
 
-void Scenario::CheckAnswer(Request& request, const FinishedRequest& finished) {
+void Scenario::CheckAnswer(Request& request, const absl::StatusOr<FinishedWork>& finished) {
   ++request.answers;
   request.code = finished.status().code();
   ++events_[absl::StatusCodeToString(request.code)];
@@ -192,14 +192,14 @@ void Scenario::CheckAnswer(Request& request, const FinishedRequest& finished) {
     Fail("request ", request.index, " was answered after the drain");
   }
   if (finished.ok()) {
-    CheckResults(request, **finished);
+    CheckResults(request, *finished);
   } else {
     CheckError(request, finished.status());
   }
 }
 
-void Scenario::CheckResults(const Request& request, const PendingRequest& finished) {
-  const std::vector<SequenceResult>& results = finished.encode().results;
+void Scenario::CheckResults(const Request& request, const FinishedWork& finished) {
+  const std::vector<SequenceResult>& results = std::get<EncodeWork>(finished.work).results;
   if (request.too_large()) Fail("request ", request.index, " is too large and was served");
   if (posted_ > request.cancelled + kSlack) Fail("an answer came after the cancellation");
   // The end of a batcher waits for the batches that run, and for nothing else.

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/core/check.h"
 
 namespace attendant {
 
@@ -37,5 +38,13 @@ class RequestMessage {
   virtual const std::string& id() const = 0;
   virtual const std::string& model() const = 0;
 };
+
+// The message as the class that the request's transport made. REQUIRES: it is one.
+template <typename Message>
+const Message& MessageAs(const RequestMessage& message) {
+  const auto* typed = dynamic_cast<const Message*>(&message);
+  ATTENDANT_CHECK(typed != nullptr);
+  return *typed;
+}
 
 }  // namespace attendant

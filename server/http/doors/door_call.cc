@@ -79,8 +79,7 @@ DoorModel HeaderOrOnlyModel(ModelNeed need) {
 }
 
 absl::StatusOr<EncodeInput> DoorRun::FromMessage() {
-  ATTENDANT_ASSIGN_OR_RETURN(EncodeInput input,
-                             FromJson(static_cast<const JsonMessage&>(message()).root()));
+  ATTENDANT_ASSIGN_OR_RETURN(EncodeInput input, FromJson(MessageAs<JsonMessage>(message()).root()));
   input.priority = priority_;
   return input;
 }

@@ -26,16 +26,14 @@ struct Inference {
   inference::ModelInferResponse response;
 };
 
-const InferMessage& MessageOf(const RequestMessage& message) {
-  return static_cast<const InferMessage&>(message);
-}
-
 constexpr InferMessageAccess kAccess = {
     .request = [](const RequestMessage& message) -> const inference::ModelInferRequest& {
-      return MessageOf(message).request();
+      return MessageAs<InferMessage>(message).request();
     },
     .text_bytes = [](const RequestMessage& message) -> int64_t {
-      return MessageOf(message).form().all_binary() ? 0 : kJsonFloatBytes - int64_t{sizeof(float)};
+      return MessageAs<InferMessage>(message).form().all_binary()
+                 ? 0
+                 : kJsonFloatBytes - int64_t{sizeof(float)};
     }};
 
 template <typename T>

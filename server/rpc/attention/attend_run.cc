@@ -70,7 +70,7 @@ class AttendRun final : public RequestRun {
   }
 
   const TypedMessage<v1::AttendRequest>& Message() const {
-    return static_cast<const TypedMessage<v1::AttendRequest>&>(message());
+    return MessageAs<TypedMessage<v1::AttendRequest>>(message());
   }
 
   const int64_t max_response_bytes_;

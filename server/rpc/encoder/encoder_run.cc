@@ -41,7 +41,7 @@ class EncoderRun final : public EncodeRun {
   // Base64 takes four bytes for three. Of a head's result, half is ids, twelve bytes for four.
   int64_t TextBytes(const EncodeOutput& output) const override {
     constexpr int64_t kNumberBytes = 12;  // of the longest number, and its comma
-    if (!static_cast<const TypedMessage<v1::EncodeRequest>&>(message()).wants_json()) return 0;
+    if (!MessageAs<TypedMessage<v1::EncodeRequest>>(message()).wants_json()) return 0;
     const bool has_ids = std::any_of(output.tasks.begin(), output.tasks.end(),
                                      [](const AskedTask& task) { return HasIds(task.kind); });
     int64_t bytes = has_ids ? 2 * output.response_bytes : output.response_bytes / 3;

@@ -18,7 +18,7 @@ class TypedMessage : public RequestMessage {
 // REQUIRES: `message` is a TypedMessage<M> that has been parsed.
 template <typename M>
 const M& Parsed(const RequestMessage& message) {
-  return static_cast<const TypedMessage<M>&>(message).message();
+  return MessageAs<TypedMessage<M>>(message).message();
 }
 
 }  // namespace attendant

@@ -22,9 +22,7 @@ namespace {
 constexpr int64_t kTokenBytes = 96;
 constexpr int64_t kEscapedByte = 6;  // "\u001f"
 
-JsonView RootOf(const RequestMessage& message) {
-  return static_cast<const JsonMessage&>(message).root();
-}
+JsonView RootOf(const RequestMessage& message) { return MessageAs<JsonMessage>(message).root(); }
 
 class JsonTokenizeRun final : public TokenizeRun {
  public:

@@ -16,19 +16,21 @@ double ToMiB(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 void LogModule(const AttentionModel& model) {
   const ModuleConfig& config = model.module->config();
-  spdlog::info("attention module '{}' is ready after {:.2f} s: {}, hidden {}, {} heads, {} layers",
-               model.name, absl::ToDoubleSeconds(model.load_time),
-               std::string(DTypeName(model.module->dtype())), config.hidden, config.heads,
-               std::max<int64_t>(config.layers, 1));
+  spdlog::info(
+      "attention module '{}' version {} is ready after {:.2f} s: {}, hidden {}, {} heads, {} "
+      "layers",
+      model.name, model.version, absl::ToDoubleSeconds(model.load_time),
+      std::string(DTypeName(model.module->dtype())), config.hidden, config.heads,
+      std::max<int64_t>(config.layers, 1));
 }
 
 void LogEncoder(const EncoderModel& model) {
   const PreparedInfo& info = model.encoder->info();
   spdlog::info(
-      "model '{}' is ready after {:.2f} s: {} on {} ({}{}), {} layers, hidden {}, at most {} "
-      "tokens, text cut at {}{}; weights {:.1f} MiB, arenas {:.1f} MiB",
-      model.name, absl::ToDoubleSeconds(model.load_time), std::string(DTypeName(info.dtype)),
-      info.backend, info.isa,
+      "model '{}' version {} is ready after {:.2f} s: {} on {} ({}{}), {} layers, hidden {}, at "
+      "most {} tokens, text cut at {}{}; weights {:.1f} MiB, arenas {:.1f} MiB",
+      model.name, model.version, absl::ToDoubleSeconds(model.load_time),
+      std::string(DTypeName(info.dtype)), info.backend, info.isa,
       info.matmul_implementation.empty() ? "" : ", " + info.matmul_implementation,
       model.config().layers, model.config().hidden, model.max_sequence_tokens,
       model.sentence.max_text_tokens,
@@ -36,17 +38,18 @@ void LogEncoder(const EncoderModel& model) {
       ToMiB(model.arena_bytes));
   if (model.tokenizer == nullptr || !model.sentence.leaves_template) return;
   spdlog::warn(
-      "model '{}': texts go through no chat template; sentence-transformers applies the "
+      "model '{}' version {}: texts go through no chat template; sentence-transformers applies the "
       "tokenizer's, because the folder has no modules.json",
-      model.name);
+      model.name, model.version);
 }
 
 void LogStall(const ModelStatus& status) {
   if (status.stalled_workers == 0) {
-    return spdlog::info("model '{}' ends its batches again", status.name);
+    return spdlog::info("model '{}' version {} ends its batches again", status.name,
+                        status.version);
   }
-  spdlog::error("model '{}' has stalled: {} workers do not end their batches", status.name,
-                status.stalled_workers);
+  spdlog::error("model '{}' version {} has stalled: {} workers do not end their batches",
+                status.name, status.version, status.stalled_workers);
 }
 
 // The log's words for a state that needs no details; null: it needs them.
@@ -72,11 +75,11 @@ const char* PlainNews(ModelState state) {
 void LogModel(const ModelStatus& status, ModelNews news) {
   if (news == ModelNews::kStall) return LogStall(status);
   if (status.state == ModelState::kFailed) {
-    return spdlog::error("model '{}' failed to load: {}", status.name,
+    return spdlog::error("model '{}' version {} failed to load: {}", status.name, status.version,
                          std::string(status.error.message()));
   }
   if (status.state == ModelState::kLost) {
-    return spdlog::error("model '{}' answers no more: {}", status.name,
+    return spdlog::error("model '{}' version {} answers no more: {}", status.name, status.version,
                          std::string(status.error.message()));
   }
   if (status.LastLoadFailed()) {

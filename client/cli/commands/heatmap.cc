@@ -167,8 +167,9 @@ class HeatmapCommand : public Command {
     ATTENDANT_ASSIGN_OR_RETURN(const ModelInfo model,
                                client.Describe(request.model, request.model_version));
     if (model.layers > 0) return static_cast<int32_t>(model.layers - 1);
-    return absl::UnavailableError(
-        absl::StrCat("the model ", model.name, " is ", model.state, ": its layers are not known"));
+    return absl::UnavailableError(absl::StrCat("version ", model.version, " of the model ",
+                                               model.name, " is ", model.state,
+                                               ": its layers are not known"));
   }
 
   AttentionMaps MakeMaps(const EncodeRequest& request, EncodeResult& result) const {

@@ -34,7 +34,8 @@ absl::StatusOr<ModelInfo> FindModel(const TargetSpec& spec) {
     ATTENDANT_ASSIGN_OR_RETURN(model, client->Describe(name, spec.model_version));
   }
   if (model.state == "ready") return model;
-  return absl::UnavailableError(absl::StrCat("the model ", name, " is ", model.state));
+  return absl::UnavailableError(
+      absl::StrCat("version ", model.version, " of the model ", name, " is ", model.state));
 }
 
 v1::EncodeRequest MakeRequest(const std::string& model, const TargetSpec& spec,

@@ -383,7 +383,7 @@ TEST_F(CommandTest, HeatmapTakesTheLastLayerOfTheVersionThatAnswers) {
 TEST_F(CommandTest, HeatmapDrawsNoLayerOfAModelThatHasNotLoaded) {
   server_.SetModels({"slow"});
   EXPECT_EQ(Run({"heatmap", "a text"}), kExitNoAnswer);
-  EXPECT_THAT(err_, HasSubstr("slow is loading"));
+  EXPECT_THAT(err_, HasSubstr("version 1 of the model slow is loading"));
   EXPECT_TRUE(server_.encode_requests().empty());
 }
 

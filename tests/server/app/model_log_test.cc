@@ -29,7 +29,7 @@ ModelStatus StatusOf(ModelState state) {
 TEST(ModelLogTest, ALoadThatFailedSaysWhatServes) {
   ModelStatus status = StatusOf(ModelState::kFailed);
   status.error = absl::UnknownError("why");
-  EXPECT_EQ(Logged(status, ModelNews::kState), "[error] model 'm' failed to load: why\n");
+  EXPECT_EQ(Logged(status, ModelNews::kState), "[error] model 'm' version 1 failed to load: why\n");
   for (const ModelState serves : {ModelState::kReady, ModelState::kIdleFailed}) {
     status.state = serves;
     EXPECT_EQ(Logged(status, ModelNews::kState),
@@ -50,9 +50,10 @@ TEST(ModelLogTest, AStallIsLoggedWhateverTheLastLoadWas) {
     status.error = error;
     status.stalled_workers = 2;
     EXPECT_EQ(Logged(status, ModelNews::kStall),
-              "[error] model 'm' has stalled: 2 workers do not end their batches\n");
+              "[error] model 'm' version 1 has stalled: 2 workers do not end their batches\n");
     status.stalled_workers = 0;
-    EXPECT_EQ(Logged(status, ModelNews::kStall), "[info] model 'm' ends its batches again\n");
+    EXPECT_EQ(Logged(status, ModelNews::kStall),
+              "[info] model 'm' version 1 ends its batches again\n");
   }
 }
 

@@ -83,6 +83,12 @@ TEST_F(LoadCommandTest, LoadNamesTheVersionThatItIsGiven) {
   EXPECT_THAT(err_, HasSubstr("of version 3"));
 }
 
+TEST_F(LoadCommandTest, LoadSaysWhichVersionDoesNotServe) {
+  server_.SetModels({"slow", "slow"});
+  EXPECT_EQ(Run({"load", "--model=slow", "--requests=20"}), kExitNoAnswer);
+  EXPECT_THAT(err_, HasSubstr("version 2 of the model slow is loading"));
+}
+
 TEST_F(LoadCommandTest, LoadRefusesAVersionThatRequestsCannotName) {
   for (const char* protocol :
        {"tei", "tei_http", "tei_rerank", "openai", "cohere", "cohere_rerank"}) {

@@ -10,6 +10,7 @@
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/models/model_name.h"
+#include "server/models/repository/folder_fingerprint.h"
 
 namespace attendant {
 namespace {
@@ -149,6 +150,10 @@ ModelFinder MakeFinder(std::vector<ModelSource> fixed, const ModelRepository* re
     if (repository != nullptr) return repository->Find(name);
     return absl::NotFoundError(absl::StrCat("there is no model ", Quote(name)));
   };
+}
+
+std::string FingerprintOf(const ModelSource& source) {
+  return FolderFingerprint(source.directory).value_or("");
 }
 
 }  // namespace attendant

@@ -44,4 +44,7 @@ std::optional<ModelRepository> MakeRepository(const ServerFlags& flags);
 // outlive the finder.
 ModelFinder MakeFinder(std::vector<ModelSource> fixed, const ModelRepository* repository);
 
+// The fingerprint of a model's folder now; empty while its files cannot be listed.
+std::string FingerprintOf(const ModelSource& source);
+
 }  // namespace attendant

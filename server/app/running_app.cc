@@ -83,7 +83,8 @@ RegistryOptions MakeRegistryOptions(const ServerFlags& flags, const ModelSources
           .unload_idle = flags.unload_idle_s > 0 ? absl::Seconds(flags.unload_idle_s)
                                                  : absl::InfiniteDuration(),
           .drain_timeout = absl::Seconds(flags.drain_timeout_s),
-          .find = MakeFinder(sources.fixed, repository ? &*repository : nullptr)};
+          .find = MakeFinder(sources.fixed, repository ? &*repository : nullptr),
+          .fingerprint = FingerprintOf};
 }
 
 // Replicas of models that come later share the processors: as with several models, no thread gets a

@@ -157,7 +157,9 @@ absl::Status ModelRegistry::RunLoad(const std::string& name) {
     return sources.status();
   }
   absl::Status status;
-  for (const ModelSource& source : *sources) status.Update(LoadVersion(source));
+  for (const ModelSource& source : *sources) {
+    if (!IsCurrent(source)) status.Update(LoadVersion(source));
+  }
   if (status.ok()) {
     GiveUpOthers(name, *sources);
   } else {
@@ -180,12 +182,29 @@ void ModelRegistry::FailLoads(const std::string& name, const absl::Status& why,
       if (entry->status.name == name && is_meant(*entry)) failed.push_back(entry->source);
     }
   }
-  for (const ModelSource& source : failed) EndLoad(source, why).IgnoreError();
+  for (const ModelSource& source : failed) EndLoad(source, "", why).IgnoreError();
+}
+
+std::string ModelRegistry::Fingerprint(const ModelSource& source) const {
+  return options_.fingerprint ? options_.fingerprint(source) : "";
+}
+
+// A client that loads an idle model wants it loaded. A change in the repository loads no version
+// that nobody asks for.
+bool ModelRegistry::IsCurrent(const ModelSource& source) const {
+  const std::string found = Fingerprint(source);
+  absl::ReaderMutexLock lock(&mutex_);
+  const Entry* const entry = FindEntry(source.name, source.version);
+  if (entry == nullptr || found.empty() || entry->fingerprint != found) return false;
+  const ModelStatus& status = entry->status;
+  if (status.IsIdle()) return options_.control == ModelControl::kPoll;
+  return status.state == ModelState::kReady && status.error.ok() && status.stalled_workers == 0;
 }
 
 absl::Status ModelRegistry::LoadVersion(const ModelSource& source) {
   ATTENDANT_RETURN_IF_ERROR(BeginLoad(source));
-  return EndLoad(source, load_(source, metrics_, executor_));
+  const std::string fingerprint = Fingerprint(source);  // a change during the load is a later one
+  return EndLoad(source, fingerprint, load_(source, metrics_, executor_));
 }
 
 absl::Status ModelRegistry::BeginLoad(const ModelSource& source) {
@@ -212,7 +231,7 @@ absl::Status ModelRegistry::BeginLoad(const ModelSource& source) {
   return absl::OkStatus();
 }
 
-absl::Status ModelRegistry::EndLoad(const ModelSource& source,
+absl::Status ModelRegistry::EndLoad(const ModelSource& source, const std::string& fingerprint,
                                     absl::StatusOr<std::unique_ptr<ServableModel>> loaded) {
   const absl::Status failure = WithReadableMessage(loaded.status());
   std::shared_ptr<ServableModel> model;
@@ -227,6 +246,7 @@ absl::Status ModelRegistry::EndLoad(const ModelSource& source,
       GiveUp(*entry);
       model->Touch();  // its load is no time without requests
       entry->SetModel(model);
+      entry->fingerprint = fingerprint;
     } else {
       FailLoad(*entry, failure);
     }

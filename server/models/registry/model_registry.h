@@ -35,6 +35,9 @@ namespace attendant {
 // One thread does all loading and unloading, one after the other. A new instance of a model is
 // loaded beside the one that serves; then new requests go to the new one, and the old one is freed
 // after the last request that shares in it. So replacing a model fails no request.
+//
+// A load of a model loads those of its versions that are new, have other files than at their last
+// load, or do not serve. The others serve on, undisturbed.
 class ModelRegistry {
  public:
   // Called after every change of a version's state, model or number of stalled workers, by the
@@ -67,8 +70,10 @@ class ModelRegistry {
 
   // Loads the versions of `name` that the finder names, each beside the instance that serves, which
   // then is given up; other versions are given up when all loads went well. When a load fails, the
-  // former instance stays. OK once the new ones serve. A call that finds the same load waiting
-  // joins it. NOT_FOUND, the error of the load, or UNAVAILABLE when the server drains.
+  // former instance stays. Versions whose files are those of their last load are not loaded
+  // (RegistryOptions::fingerprint), unless they do not serve, have stalled, or are idle; with kPoll
+  // they stay idle. OK once all serve. A call that finds the same load waiting joins it. NOT_FOUND,
+  // the error of the load, or UNAVAILABLE when the server drains.
   void Load(const std::string& name, Done done);
   // Unloads a model. From the start of the unload, requests for it get UNAVAILABLE. OK once the
   // earlier requests are answered. NOT_FOUND: it was never loaded.
@@ -122,6 +127,7 @@ class ModelRegistry {
   struct Entry {
     ModelSource source;
     ModelStatus status;
+    std::string fingerprint;  // of the files from which its model was last loaded; empty: not known
     bool built_in = false;
     bool at_start = false;  // the server is not ready before its first load has ended
     // Of an idle model whose last load failed: until when it is not tried again, a steady time.
@@ -185,9 +191,12 @@ class ModelRegistry {
   absl::Status RunUnload(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   // Loads the versions that sleep: all, or those that could not be loaded again.
   void RunWake(const std::string& name, bool only_failed) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string Fingerprint(const ModelSource& source) const;  // as it is now
+  // True if the version needs no load.
+  bool IsCurrent(const ModelSource& source) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status LoadVersion(const ModelSource& source) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status BeginLoad(const ModelSource& source) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status EndLoad(const ModelSource& source,
+  absl::Status EndLoad(const ModelSource& source, const std::string& fingerprint,
                        absl::StatusOr<std::unique_ptr<ServableModel>> model)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void FailLoad(Entry& entry, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -23,6 +23,10 @@ enum class ModelControl { kNone, kExplicit, kPoll };
 using ModelFinder =
     std::function<absl::StatusOr<std::vector<ModelSource>>(const std::string& name)>;
 
+// Tells one state of a version's files from another. Empty: not known. Called by the loading
+// thread; may read files.
+using ModelFingerprint = std::function<std::string(const ModelSource& source)>;
+
 struct RegistryOptions {
   Readiness readiness = Readiness::kAnyModel;
   ModelControl control = ModelControl::kNone;
@@ -36,6 +40,9 @@ struct RegistryOptions {
   // for the requests of the model that it has replaced, but ends none of them.
   absl::Duration drain_timeout = absl::Seconds(25);
   ModelFinder find{};  // empty: the models that SetModels was given
+  // A version whose fingerprint is that of its last load is not loaded anew. Empty: all versions of
+  // a model are, at each of its loads.
+  ModelFingerprint fingerprint{};
 };
 
 }  // namespace attendant

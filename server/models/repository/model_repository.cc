@@ -8,10 +8,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/models/model_name.h"
+#include "server/models/repository/folder_fingerprint.h"
 
 namespace attendant {
 namespace {
@@ -99,33 +99,14 @@ absl::Status CheckInside(const fs::path& repository, const fs::path& path) {
       absl::StrCat(path.string(), " leads out of the model repository"));
 }
 
-// Folders in it that may not be read are left out: a model has no use for them.
-absl::Status AddFiles(const fs::path& folder, std::vector<std::string>& files) {
-  std::error_code error;
-  const fs::directory_iterator readable(folder, error);  // the next would take it for empty
-  if (error) return Unreadable(folder, error);
-  const auto options = fs::directory_options::skip_permission_denied;
-  for (fs::recursive_directory_iterator entry(folder, options, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code absent;
-    const fs::path real = fs::weakly_canonical(entry->path(), absent);
-    if (!fs::is_regular_file(real, absent)) continue;
-    const auto bytes = fs::file_size(real, absent);
-    const auto time = fs::last_write_time(real, absent).time_since_epoch().count();
-    files.push_back(
-        absl::StrCat(entry->path().string(), "|", real.string(), "|", bytes, "|", time));
-  }
-  return error ? Unreadable(folder, error) : absl::OkStatus();
-}
-
 // UNAVAILABLE: not all of their files can be listed now.
 absl::StatusOr<std::string> Fingerprint(const std::vector<ModelSource>& versions) {
-  std::vector<std::string> files;
+  std::string files;
   for (const ModelSource& version : versions) {
-    ATTENDANT_RETURN_IF_ERROR(AddFiles(version.directory, files));
+    ATTENDANT_ASSIGN_OR_RETURN(const std::string found, FolderFingerprint(version.directory));
+    absl::StrAppend(&files, found, "\n");
   }
-  std::sort(files.begin(), files.end());
-  return absl::StrJoin(files, "\n");
+  return files;
 }
 
 }  // namespace

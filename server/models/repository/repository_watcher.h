@@ -15,8 +15,9 @@
 namespace attendant {
 
 // Reads a repository again and again on a thread of its own, and has the registry load and unload
-// what changed (RepositoryChanges). While the repository, or a model in it, cannot be read, it does
-// not change. What cannot wait for its turn at the registry is tried again at the next look.
+// the models that changed (RepositoryChanges). The registry decides which of their versions it
+// loads (ModelRegistry::Load). While the repository, or a model in it, cannot be read, it does not
+// change. What cannot wait for its turn at the registry is tried again at the next look.
 class RepositoryWatcher {
  public:
   struct Options {

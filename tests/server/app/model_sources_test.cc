@@ -129,6 +129,18 @@ TEST(ModelSourcesTest, AFixedModelIsFoundBeforeTheRepository) {
   EXPECT_TRUE(absl::IsNotFound(MakeFinder({}, nullptr)("nobody").status()));
 }
 
+TEST(ModelSourcesTest, AFingerprintIsThatOfTheFolder) {
+  TempDirectory directory;
+  WriteFile(directory / "config.json", "{}");
+  const ModelSource source = {.name = "m", .directory = directory.path()};
+  const std::string before = FingerprintOf(source);
+  EXPECT_THAT(before, HasSubstr("config.json"));
+  EXPECT_EQ(FingerprintOf(source), before);
+  WriteFile(directory / "weights", "x");
+  EXPECT_NE(FingerprintOf(source), before);
+  EXPECT_EQ(FingerprintOf({.name = "m", .directory = directory / "gone"}), "");
+}
+
 TEST(ModelSourcesTest, SaysWhatIsWrong) {
   TempDirectory empty, model;
   WriteFile(model / "config.json", "{}");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,12 +21,18 @@ class ModelLifeTest : public ModelRegistryTest {
  protected:
   ModelLifeTest() : ModelLifeTest(absl::InfiniteDuration(), absl::Seconds(20)) {}
   ModelLifeTest(absl::Duration unload_idle, absl::Duration drain_timeout,
-                absl::Duration first_retry = absl::Minutes(1))
-      : ModelRegistryTest({.control = ModelControl::kExplicit,
+                absl::Duration first_retry = absl::Minutes(1),
+                ModelControl control = ModelControl::kExplicit)
+      : ModelRegistryTest({.control = control,
                            .unload_idle = unload_idle,
                            .first_retry = first_retry,
                            .drain_timeout = drain_timeout,
-                           .find = [this](const std::string& name) { return Find(name); }}) {}
+                           .find = [this](const std::string& name) { return Find(name); },
+                           .fingerprint =
+                               [this](const ModelSource& source) {
+                                 absl::MutexLock lock(&versions_mutex_);
+                                 return fingerprints_[source.version];
+                               }}) {}
 
   // The versions that `versions_` names, while their folders are there.
   absl::StatusOr<std::vector<ModelSource>> Find(const std::string& name) {
@@ -42,6 +49,10 @@ class ModelLifeTest : public ModelRegistryTest {
   void SetVersions(std::vector<std::pair<int64_t, std::string>> versions) {
     absl::MutexLock lock(&versions_mutex_);
     versions_ = std::move(versions);
+  }
+  void SetFingerprint(int64_t version, std::string fingerprint) {
+    absl::MutexLock lock(&versions_mutex_);
+    fingerprints_[version] = std::move(fingerprint);
   }
 
   void Start() {
@@ -84,6 +95,7 @@ class ModelLifeTest : public ModelRegistryTest {
   absl::Mutex versions_mutex_;
   std::vector<std::pair<int64_t, std::string>> versions_ ABSL_GUARDED_BY(versions_mutex_) = {
       {1, "tiny"}};
+  std::map<int64_t, std::string> fingerprints_ ABSL_GUARDED_BY(versions_mutex_);  // else not known
 };
 
 inline void AwaitFreed(const std::weak_ptr<EncoderModel>& model) {

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/models/repository/folder_fingerprint.h"
 #include "tests/server/models/registry_fixture.h"
 
 namespace attendant {
@@ -27,9 +28,13 @@ class RepositoryWatcherTest : public ModelRegistryTest {
       : ModelRegistryTest({.control = ModelControl::kPoll,
                            .find =
                                [this](const std::string& name) {
-                                 return ModelRepository(directory_.path(), 1).Find(name);
+                                 return ModelRepository(directory_.path(), 2).Find(name);
+                               },
+                           .fingerprint =
+                               [](const ModelSource& source) {
+                                 return FolderFingerprint(source.directory).value_or("");
                                }}),
-        repository_(directory_.path(), 1) {
+        repository_(directory_.path(), 2) {
     at_start_ = *repository_.Read();
     registry_.SetModels(at_start_.models.at("tiny").versions);
     registry_.StartLoading();
@@ -68,6 +73,28 @@ TEST_F(RepositoryWatcherTest, ANewFolderIsServedAndADeletedOneIsNot) {
   fs::remove_all(directory_ / "next");
   Await([this] { return absl::IsNotFound(registry_.Find("next").status()); });
   EXPECT_TRUE(registry_.Find("tiny").ok());
+}
+
+// Each version is a further instance, and keeps its life_id for as long as it serves.
+TEST_F(RepositoryWatcherTest, AVersionThatDidNotChangeServesOn) {
+  const auto life_of = [this](const char* version) {
+    const auto model = registry_.Find("m", version);
+    return model.ok() ? (*model)->life_id : 0;
+  };
+  WriteTinyModel(directory_ / "m/1");
+  Await([&] { return life_of("1") > 0; });
+  const int64_t first = life_of("1");
+  WriteTinyModel(directory_ / "m/2");
+  Await([&] { return life_of("2") > 0; });
+  const int64_t second = life_of("2");
+  EXPECT_EQ(life_of("1"), first);
+  WriteFile(directory_ / "m/2/note", "x");
+  Await([&] { return life_of("2") != second; });
+  EXPECT_EQ(life_of("1"), first);
+  const int64_t changed = life_of("2");
+  fs::remove_all(directory_ / "m/1");
+  Await([&] { return life_of("1") == 0; });
+  EXPECT_EQ(life_of("2"), changed);
 }
 
 // Copies a model in small steps for longer than the settle time, then asks `is_loaded`. Nothing
@@ -175,6 +202,7 @@ TEST_F(RepositoryWatcherTest, WhatCannotBeServedIsReportedOnceWhileItIsThere) {
 
 TEST_F(RepositoryWatcherTest, AModelForWhoseLoadThereWasNoRoomIsLoadedLater) {
   load_gate_.Close();
+  registry_.Unload("tiny", [](const absl::Status&) {});
   registry_.Load("tiny", [](const absl::Status&) {});
   load_gate_.AwaitWaiting(1);
   constexpr int kMaxJobs = 4096;

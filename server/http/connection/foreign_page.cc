@@ -4,11 +4,9 @@
 #include <arpa/inet.h>
 
 #include <cstddef>
-#include <optional>
 #include <string>
 
 #include "absl/strings/match.h"
-#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
 namespace attendant {
@@ -29,8 +27,8 @@ bool IsAddress(absl::string_view host) {
 
 }  // namespace
 
-bool IsFromForeignPage(const RequestHead& head) {
-  const std::optional<absl::string_view> host = head.Find("host"), origin = head.Find("origin");
+bool IsFromForeignPage(std::optional<absl::string_view> host,
+                       std::optional<absl::string_view> origin) {
   const absl::string_view name = HostOf(host.value_or(""));
   if (host && !IsAddress(name) && !absl::EqualsIgnoreCase(name, "localhost")) return true;
   if (!origin) return false;

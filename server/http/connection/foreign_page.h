@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "server/http/connection/request_head.h"
+#include <optional>
+
+#include "absl/strings/string_view.h"
 #include "server/http/http_types.h"
 
 namespace attendant {
@@ -11,7 +13,8 @@ namespace attendant {
 // name resolves to this machine sends that name as Host, and a page of another server sends that
 // server as Origin. IP addresses and localhost count as this machine. Programs other than browsers
 // send no Origin.
-bool IsFromForeignPage(const RequestHead& head);
+bool IsFromForeignPage(std::optional<absl::string_view> host,
+                       std::optional<absl::string_view> origin);
 
 // The answer to it: 403.
 HttpResponse ForeignPage();

@@ -20,9 +20,9 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 
-#include "server/http/connection/foreign_page.h"
+#include "absl/time/clock.h"
+#include "server/http/connection/dispatch.h"
 #include "server/http/connection/http_message.h"
-#include "server/http/connection/page_answer.h"
 #include "server/http/connection/request_head.h"
 #include "server/http/connection/route_call.h"
 #include "server/threads/steady_time.h"
@@ -167,23 +167,19 @@ class Connection final : public HttpConnection {
   }
 
   void Dispatch() {
-    const absl::string_view method = View(parser_->get().method_string());
-    const absl::string_view path = HttpPathOf(View(parser_->get().target()));
-    if (!IsMethod(method)) return Write(NotHttp(), false, kWriteTime);
+    const auto& request = parser_->get();
+    RequestHead head({.method = std::string(request.method_string()),
+                      .target = std::string(request.target()),
+                      .http_1_0 = request.version() < 11});
     // Beside these the parser puts trailers later, which may name anything.
-    RequestHead head(parser_->get().version() < 11);
-    for (const auto& field : parser_->get())
-      head.Add(View(field.name_string()), View(field.value()));
-    if (head.size() > kMaxHeaders) return Write(HeadTooLong(), false, kWriteTime);
-    if (host_.loopback() && IsFromForeignPage(head)) return Write(ForeignPage(), false, kWriteTime);
-    match_ = host_.routes().Find(method, path);
-    if (match_.route != nullptr) return StartRoute(std::move(head));
-    // Pages are for clients that ask one thing: the connection ends, whatever the client wants.
-    Write(PageAnswer(host_, match_, method, path), false, kWriteTime);
+    for (const auto& field : request) head.Add(View(field.name_string()), View(field.value()));
+    Dispatched next = DispatchHead(host_, head);
+    if (next.answer) return Write(*std::move(next.answer), false, kWriteTime);
+    StartRoute(std::move(next.match), std::move(head));
   }
 
-  void StartRoute(RequestHead head) {
-    call_.emplace(host_.requests(), std::move(match_), std::move(head), peer_);
+  void StartRoute(HttpRoutes::Match match, RequestHead head) {
+    call_.emplace(host_.requests(), std::move(match), std::move(head), peer_);
     if (auto refused = call_->RefuseHead(Length(), host_.max_request_bytes())) {
       return Write(*std::move(refused), false, kWriteTime);
     }
@@ -285,7 +281,7 @@ class Connection final : public HttpConnection {
 
   void Write(HttpResponse response, bool keep_alive, absl::Duration time) {
     if (call_) AddCallHeaders(call_->state().call(), response);
-    answer_head_ = HttpHeadOf(response, keep_alive);
+    answer_head_ = HttpHeadOf(response, keep_alive, absl::Now());
     const bool head_only = parser_->get().method() == http::verb::head;
     answer_body_ = head_only ? std::string() : std::move(response.body);
     written_ = 0;
@@ -364,7 +360,6 @@ class Connection final : public HttpConnection {
   bool reading_ahead_ = false;
   absl::Time idle_since_ = SteadyNow();
 
-  HttpRoutes::Match match_;
   std::optional<RouteCall> call_;       // of a route, until its answer is written
   bool entered_ = false;                // the host counts it
   std::optional<HttpResponse> answer_;  // that waits for the end of a read

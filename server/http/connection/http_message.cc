@@ -7,7 +7,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "kernels/core/base/quote.h"
 
 namespace attendant {
@@ -71,17 +70,11 @@ bool IsMethod(absl::string_view word) {
   return std::all_of(word.begin(), word.end(), absl::ascii_isupper);
 }
 
-absl::string_view HttpPathOf(absl::string_view target) {
-  if (absl::ConsumePrefix(&target, "http://")) {
-    target.remove_prefix(std::min(target.find('/'), target.size()));
-  }
-  return target.substr(0, target.find('?'));
-}
-
-std::string HttpHeadOf(const HttpResponse& response, bool keep_alive) {
+std::string HttpHeadOf(const HttpResponse& response, bool keep_alive, absl::Time now) {
   std::string head = absl::StrCat(
       "HTTP/1.1 ", response.code, " ", ReasonPhrase(response.code),
       "\r\nContent-Type: ", response.content_type, "\r\nContent-Length: ", response.body.size(),
+      "\r\nDate: ", absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", now, absl::UTCTimeZone()),
       "\r\nCache-Control: no-store\r\nConnection: ", keep_alive ? "keep-alive" : "close", "\r\n");
   for (const auto& [name, value] : response.headers)
     absl::StrAppend(&head, name, ": ", value, "\r\n");
@@ -127,6 +120,14 @@ HttpFailure BodyTooLong(int64_t max_bytes) {
 }
 
 HttpResponse NotHttp() { return {.code = 400, .body = "not an HTTP/1 request\n"}; }
+
+HttpResponse UnfitTarget() {
+  return {.code = 400, .body = "the target must be a path or an http URI\n"};
+}
+
+HttpResponse UnfitHost() {
+  return {.code = 400, .body = "the request must have one valid header Host\n"};
+}
 
 HttpResponse HeadTooLong() { return {.code = 431, .body = "the request is too long\n"}; }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "server/access/call_gate.h"
 #include "server/http/http_types.h"
 
@@ -19,11 +20,9 @@ size_t EmptyLineBytes(absl::string_view bytes);
 // True if `word` has the form of an HTTP method: ASCII capital letters only.
 bool IsMethod(absl::string_view word);
 
-// The path of a request target: "/path?query", or the same behind "http://host".
-absl::string_view HttpPathOf(absl::string_view target);
-
 // The head of an answer, up to its empty line. The answer to HEAD is this alone.
-std::string HttpHeadOf(const HttpResponse& response, bool keep_alive);
+// `now` is the header Date, which each answer must have (RFC 9110, 6.6.1).
+std::string HttpHeadOf(const HttpResponse& response, bool keep_alive, absl::Time now);
 
 // The request's id and trace, as the call has them.
 void AddCallHeaders(const CallInfo& call, HttpResponse& response);
@@ -40,6 +39,8 @@ std::optional<HttpFailure> UnfitTransfer(absl::string_view codings, bool http_1_
 
 // Answers to requests that no route serves.
 HttpResponse NotHttp();
+HttpResponse UnfitTarget();
+HttpResponse UnfitHost();
 HttpResponse HeadTooLong();
 // The answer 404, in the error form of the most similar route; null: plain text.
 HttpResponse NoSuchPath(HttpErrorShape shape);

@@ -6,31 +6,44 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "server/http/connection/http_message.h"
+#include "server/http/connection/request_target.h"
 
 namespace attendant {
+namespace {
+
+auto IsNamed(absl::string_view name) {
+  return [name](const auto& field) { return field.first == name; };
+}
+
+}  // namespace
 
 void RequestHead::Add(absl::string_view name, absl::string_view value) {
   fields_.emplace_back(absl::AsciiStrToLower(name), value);
 }
 
 std::optional<absl::string_view> RequestHead::Find(absl::string_view name) const {
-  const auto is_named = [name](const auto& field) { return field.first == name; };
-  const auto found = std::find_if(fields_.begin(), fields_.end(), is_named);
-  if (found == fields_.end()) return std::nullopt;
-  if (std::any_of(found + 1, fields_.end(), is_named)) return std::nullopt;
-  return found->second;
+  if (Count(name) != 1) return std::nullopt;
+  return std::find_if(fields_.begin(), fields_.end(), IsNamed(name))->second;
+}
+
+size_t RequestHead::Count(absl::string_view name) const {
+  return static_cast<size_t>(std::count_if(fields_.begin(), fields_.end(), IsNamed(name)));
+}
+
+bool RequestHead::HasFitHost() const {
+  const size_t hosts = Count("host");
+  if (hosts == 0) return line_.http_1_0;
+  return hosts == 1 && IsHostValue(*Find("host"));
 }
 
 std::optional<HttpFailure> RequestHead::UnfitTransfer() const {
   constexpr absl::string_view kName = "transfer-encoding";
-  const bool sent = std::any_of(fields_.begin(), fields_.end(),
-                                [kName](const auto& field) { return field.first == kName; });
-  if (!sent) return std::nullopt;
-  return attendant::UnfitTransfer(Find(kName).value_or("several headers"), http_1_0_);
+  if (Count(kName) == 0) return std::nullopt;
+  return attendant::UnfitTransfer(Find(kName).value_or("several headers"), line_.http_1_0);
 }
 
 bool RequestHead::WaitsForContinue() const {
-  return !http_1_0_ && absl::EqualsIgnoreCase(Find("expect").value_or(""), "100-continue");
+  return !line_.http_1_0 && absl::EqualsIgnoreCase(Find("expect").value_or(""), "100-continue");
 }
 
 }  // namespace attendant

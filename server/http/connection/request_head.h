@@ -12,11 +12,18 @@
 
 namespace attendant {
 
-// The headers of a request, without the trailers behind its body.
+// The first line of a request, and its headers without the trailers behind its body.
 class RequestHead {
  public:
-  RequestHead() = default;
-  explicit RequestHead(bool http_1_0) : http_1_0_(http_1_0) {}
+  struct Line {
+    std::string method;
+    std::string target;
+    bool http_1_0 = false;
+  };
+  explicit RequestHead(Line line) : line_(std::move(line)) {}
+
+  const std::string& method() const { return line_.method; }
+  const std::string& target() const { return line_.target; }
 
   void Add(absl::string_view name, absl::string_view value);
 
@@ -24,6 +31,10 @@ class RequestHead {
 
   // The value of a header, by its name in lower case. Nothing unless it was sent exactly once.
   std::optional<absl::string_view> Find(absl::string_view name) const;
+
+  // True if there is one valid Host, or none with HTTP/1.0, which lacks it. Else the request must
+  // be refused, because a server in between could have taken another Host (RFC 9112, 3.2).
+  bool HasFitHost() const;
 
   // Nothing for a body that comes by its length or in chunks. Beast reads one of any other coding
   // as if the request had none: the body would count as the next request.
@@ -33,8 +44,10 @@ class RequestHead {
   bool WaitsForContinue() const;
 
  private:
+  size_t Count(absl::string_view name) const;
+
+  Line line_;
   std::vector<std::pair<std::string, std::string>> fields_;  // names in lower case
-  bool http_1_0_ = false;
 };
 
 }  // namespace attendant

@@ -105,6 +105,9 @@ void ConnectionSeeds(const Seeds& seeds) {
   add("headers", absl::StrCat(post, Repeated("A: b\r\n", 3000), "\r\n"));
   add("long_header", absl::StrCat(post, "A: ", Repeated("b"), "\r\n\r\n"));
   add("old", "GET /healthz HTTP/1.0\r\n\r\n");
+  add("no_host", "GET /healthz HTTP/1.1\r\n\r\n");
+  add("whole_uri", "GET http://localhost/v%32?a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  add("options", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n");
   add("http2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   add("tls", std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11));
   add("folded", "GET /v2 HTTP/1.1\r\nHost: localhost\r\nA: b\r\n c\r\n\r\n");

@@ -6,7 +6,10 @@ FILE_TESTS = {
     "server/http/connection/http_connection.cc": ["http_endpoint_test", "http_doors_test"],
     "server/http/port/http_endpoint.cc": ["http_endpoint_test", "http_doors_test", "drain_test:LongDrainTest.*"],
     "server/http/connection/http_message.cc": ["http_endpoint_test"],
+    "server/http/connection/dispatch.cc": ["http_endpoint_test", "http_doors_test"],
     "server/http/connection/foreign_page.cc": ["http_endpoint_test"],
+    "server/http/connection/request_head.cc": ["http_endpoint_test"],
+    "server/http/connection/request_target.cc": ["http_endpoint_test"],
     "server/http/http_routes.cc": ["http_doors_test"],
     "server/http/connection/route_call.cc": ["http_doors_test"],
     "server/http/connection/body_buffer.cc": ["http_endpoint_test"],
@@ -79,13 +82,29 @@ MUTANTS = {
     "server/http/connection/route_call.cc": [
         ("if (!ended_) End(code);", ""),
     ],
+    "server/http/connection/dispatch.cc": [
+        ("if (!head.HasFitHost()) return {.answer = UnfitHost()};", ""),
+        ("target->authority ? *target->authority : head.Find(\"host\")", "head.Find(\"host\")"),
+    ],
+    "server/http/connection/request_head.cc": [
+        ("if (hosts == 0) return line_.http_1_0;", ""),
+        ("hosts == 1 && IsHostValue(*Find(\"host\"))", "hosts == 1"),
+        ("if (Count(name) != 1) return std::nullopt;", "if (Count(name) == 0) return std::nullopt;"),
+    ],
+    "server/http/connection/request_target.cc": [
+        ("target == \"*\" && method == \"OPTIONS\"", "target == \"*\""),
+        ("target.find_first_of(\"/?\")", "target.find('/')"),
+        ("escaped && IsUnreserved(byte[0])", "escaped"),
+        ("path_and_query.substr(0, path_and_query.find('?'))", "path_and_query"),
+        ("authority.empty() || !IsHostValue(authority)", "authority.empty()"),
+        ("path.empty() ? \"/\" : std::move(path)", "std::move(path)"),
+    ],
     "server/http/connection/foreign_page.cc": [
         ('absl::EqualsIgnoreCase(name, "localhost")', 'absl::StartsWithIgnoreCase(name, "localhost")'),
         ("if (!host || scheme_end == absl::string_view::npos) return true;", ""),
     ],
     "server/http/connection/http_message.cc": [
         ("while (absl::StartsWith(bytes.substr(count), \"\\r\\n\")) count += 2;", ""),
-        ("target.substr(0, target.find('?'))", "target"),
         ("length.value_or(0) > static_cast<uint64_t>(max_bytes)",
          "length.value_or(0) >= static_cast<uint64_t>(max_bytes)"),
     ],

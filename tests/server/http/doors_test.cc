@@ -81,7 +81,8 @@ TEST_F(HttpRequestTest, PipelinedRequestsAreAnsweredInOrder) {
 
 TEST_F(HttpRequestTest, ReadsChunksAndWaitsForContinue) {
   HttpClient client(server_.http_port());
-  client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nTransfer-Encoding: chunked\r\n",
+  client.Write(absl::StrCat("POST ", kPath,
+                            " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n",
                             "Expect: 100-continue\r\n\r\n"));
   EXPECT_EQ(client.Read(false).code, 100);
   for (const char c : std::string(kHello))
@@ -119,14 +120,16 @@ TEST_F(HttpRequestTest, RefusesBodiesThatItCannotTake) {
     EXPECT_NE(Message(answer), "") << "in OpenAI's shape";
   }
   HttpClient client(server_.http_port());
-  client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nContent-Length: 17000000\r\n\r\n"));
+  client.Write(absl::StrCat("POST ", kPath,
+                            " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 17000000\r\n\r\n"));
   EXPECT_EQ(client.Read().code, 413);
   EXPECT_EQ(server_.Metric(R"(attendant_refused_total{reason="message"})"), 4);
 }
 
 TEST_F(HttpRequestTest, AChunkedBodyHasTheLimitToo) {
   HttpClient client(server_.http_port());
-  client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"));
+  client.Write(absl::StrCat("POST ", kPath,
+                            " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"));
   const std::string megabyte(size_t{1} << 20, ' ');
   for (int i = 0; i < 16; ++i) client.Write(absl::StrCat("100000\r\n", megabyte, "\r\n"));
   client.Write("100000\r\n");
@@ -152,9 +155,9 @@ TEST_F(HttpRequestTest, HeadersSetDeadlineAndPriority) {
 
 TEST_F(HttpRequestTest, TheTimeThatABodyTakesCountsForItsDeadline) {
   HttpClient client(server_.http_port());
-  client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nX-Request-Timeout-Ms: 20\r\n",
-                            "Expect: 100-continue\r\n",
-                            "Content-Length: ", std::string_view(kHello).size(), "\r\n\r\n"));
+  client.Write(absl::StrCat(
+      "POST ", kPath, " HTTP/1.1\r\nHost: localhost\r\nX-Request-Timeout-Ms: 20\r\n",
+      "Expect: 100-continue\r\n", "Content-Length: ", std::string_view(kHello).size(), "\r\n\r\n"));
   EXPECT_EQ(client.Read(/*with_body=*/false).code, 100);  // the head has come
   absl::SleepFor(absl::Milliseconds(20));
   client.Write(kHello);
@@ -199,7 +202,8 @@ TEST_F(HttpRequestTest, AClientThatClosesCancels) {
 TEST_F(HttpRequestTest, MemoryComesBack) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Post(kPath, kHello).code, 200);
   HttpClient unfinished(server_.http_port());
-  unfinished.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nContent-Length: 100000\r\n\r\n{"));
+  unfinished.Write(absl::StrCat("POST ", kPath,
+                                " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{"));
   const auto held = [this](absl::string_view what) {
     const nlohmann::json page = Json(Get("/connections"));
     for (const nlohmann::json& entry : page["connections"]) {

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <ctime>
-#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,12 +21,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "server/http/port/http_endpoint.h"
-#include "server/metrics/server_metrics.h"
-#include "server/models/registry/model_registry.h"
 #include "server/net/listening_socket.h"
 #include "server/requests/call_state.h"
-#include "server/requests/memory/memory_budgets.h"
 #include "server/threads/steady_time.h"
+#include "tests/server/http/holding_port.h"
 #include "tests/server/http/http_client.h"
 
 namespace attendant {
@@ -35,85 +32,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr char kPath[] = "/hold";
-constexpr char kOpenPath[] = "/open";
-constexpr int kMaxRequests = 2;
-constexpr size_t kPlaces = kMaxRequests + HttpLimits::kPageConnections;
-
-void EndWell(std::unique_ptr<HttpExchange> exchange) {
-  EndExchange(std::move(exchange), absl::OkStatus());
-}
-
-// A port with an open route, and one which has two requests in work at most. They wait until the
-// test ends them.
-class HttpConnectionTest : public testing::Test {
- protected:
-  HttpConnectionTest() {
-    const auto error = [](const HttpFailure& failure) {
-      return HttpResponse{.code = failure.code};
-    };
-    const auto hold = [this](std::unique_ptr<HttpExchange> exchange) {
-      absl::MutexLock lock(&mutex_);
-      if (++came_ > kMaxRequests) return EndExchange(std::move(exchange), absl::OkStatus());
-      held_.push_back(std::move(exchange));
-    };
-    endpoint_ = *HttpEndpoint::Listen(
-        "127.0.0.1:0", metrics_, {.ready = [] { return absl::OkStatus(); }}, {},
-        {.routes = {MakeHttpRoute("POST", kPath, MethodGroup::kInfer, error, hold, {}),
-                    MakeHttpRoute("GET", kOpenPath, MethodGroup::kOpen, error, EndWell, {})},
-         .requests = &requests_,
-         .limits = {.max_connections = kMaxRequests}});
-  }
-
-  // The request that came first of those at the route.
-  std::unique_ptr<HttpExchange> AwaitRequest() {
-    const auto there = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !held_.empty(); };
-    absl::MutexLock lock(&mutex_, absl::Condition(&there));
-    std::unique_ptr<HttpExchange> exchange = std::move(held_.front());
-    held_.pop_front();
-    return exchange;
-  }
-
-  std::unique_ptr<HttpClient> Fresh() { return std::make_unique<HttpClient>(endpoint_->port()); }
-  static void ExpectAnswered(HttpClient& client) {
-    client.Get(kOpenPath);
-    EXPECT_EQ(client.Read().code, 200);
-  }
-  // Waits with its connection for the next request.
-  std::unique_ptr<HttpClient> Served() {
-    std::unique_ptr<HttpClient> client = Fresh();
-    ExpectAnswered(*client);
-    return client;
-  }
-  static void ExpectCancelled(const CallState& state) {
-    const absl::Time end = SteadyNow() + absl::Seconds(20);
-    while (!state.cancelled() && SteadyNow() < end) absl::SleepFor(absl::Milliseconds(1));
-    EXPECT_TRUE(state.cancelled());
-  }
-  // The code of a probe's answer, which has a connection of its own.
-  int Probe(const std::string& path = "/healthz") { return HttpGet(endpoint_->port(), path).code; }
-  // Has a body of one byte to send, which the server waits for.
-  std::unique_ptr<HttpClient> Sending() {
-    std::unique_ptr<HttpClient> client = Fresh();
-    client->Write(absl::StrCat("POST ", kPath,
-                               " HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"));
-    EXPECT_EQ(client->Read().code, 100);
-    return client;
-  }
-
-  ServerMetrics metrics_{"test"};
-  CallGate gate_{metrics_};
-  MemoryBudgets budgets_;
-  const Executor executor_ = [](absl::AnyInvocable<void()> work) { work(); };
-  ModelWaits waits_;
-  ModelRegistry models_{nullptr, metrics_, executor_};
-  const RequestDependencies requests_{models_, metrics_, budgets_, gate_,
-                                      waits_,  nullptr,  nullptr,  executor_};
-  absl::Mutex mutex_;
-  int came_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<std::unique_ptr<HttpExchange>> held_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<HttpEndpoint> endpoint_;
-};
+class HttpConnectionTest : public HoldingPortTest {};
 
 TEST_F(HttpConnectionTest, ARequestAboveTheLimitIsRefused) {
   HttpClient first(endpoint_->port()), second(endpoint_->port()), third(endpoint_->port());
@@ -267,7 +186,7 @@ TEST_F(HttpConnectionTest, ABodyOfAnotherCodingEndsTheConnection) {
            {"Transfer-Encoding: gzip, chunked\r\n", 501},
            {"Transfer-Encoding: identity\r\nContent-Length: 5\r\n", 400}}) {
     HttpClient client(endpoint_->port());
-    client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\n", header, "\r\n"));
+    client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nHost: localhost\r\n", header, "\r\n"));
     client.Get(kOpenPath);
     EXPECT_EQ(client.Read().code, code) << header;
     EXPECT_EQ(client.ReadAll(), "") << "the rest is no request: " << header;
@@ -277,7 +196,8 @@ TEST_F(HttpConnectionTest, ABodyOfAnotherCodingEndsTheConnection) {
 TEST_F(HttpConnectionTest, TrailersAreNoHeaders) {
   HttpClient client(endpoint_->port());
   client.Write(absl::StrCat("POST ", kPath,
-                            " HTTP/1.1\r\nX-Model: head\r\nTransfer-Encoding: chunked\r\n\r\n",
+                            " HTTP/1.1\r\nHost: localhost\r\nX-Model: head\r\n"
+                            "Transfer-Encoding: chunked\r\n\r\n",
                             "2\r\nab\r\n0\r\nX-Model: trailer\r\nContent-Encoding: gzip\r\n\r\n"));
   std::unique_ptr<HttpExchange> exchange = AwaitRequest();
   EXPECT_EQ(exchange->body, "ab");
@@ -376,7 +296,8 @@ TEST_F(HttpConnectionTest, WithoutDescriptorsSeveralListenersPause) {
 TEST_F(HttpConnectionTest, ABodyMayTakeLongerThanAHead) {
   constexpr size_t kBytes = 10000;
   HttpClient client(endpoint_->port());
-  client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nContent-Length: ", kBytes, "\r\n\r\n"));
+  client.Write(absl::StrCat(
+      "POST ", kPath, " HTTP/1.1\r\nHost: localhost\r\nContent-Length: ", kBytes, "\r\n\r\n"));
   const absl::Time end = absl::Now() + HttpConnection::kReadTime + absl::Milliseconds(500);
   size_t sent = 0;
   while (absl::Now() < end) {

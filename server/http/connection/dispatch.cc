@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/connection/dispatch.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "server/http/connection/foreign_page.h"
+#include "server/http/connection/http_message.h"
+#include "server/http/connection/request_target.h"
+
+namespace attendant {
+namespace {
+
+// The answer to OPTIONS of the server itself.
+HttpResponse ServerOptions() { return {.headers = {{"Allow", "GET, HEAD, POST, OPTIONS"}}}; }
+
+HttpResponse PageAnswer(HttpConnection::Host& host, const HttpRoutes::Match& match,
+                        absl::string_view method, const std::string& path) {
+  HttpResponse page;
+  if (!match.allow.empty()) return MethodNotAllowed(match.allow, match.error);
+  if (!host.Page(path, page)) return NoSuchPath(match.error);
+  if (method != "GET" && method != "HEAD") return MethodNotAllowed("GET, HEAD", nullptr);
+  return page;
+}
+
+}  // namespace
+
+Dispatched DispatchHead(HttpConnection::Host& host, const RequestHead& head) {
+  if (!IsMethod(head.method())) return {.answer = NotHttp()};
+  if (head.size() > HttpConnection::kMaxHeaders) return {.answer = HeadTooLong()};
+  const std::optional<RequestTarget> target = ReadRequestTarget(head.method(), head.target());
+  if (!target) return {.answer = UnfitTarget()};
+  if (!head.HasFitHost()) return {.answer = UnfitHost()};
+  if (host.loopback()) {
+    const std::optional<absl::string_view> name =
+        target->authority ? *target->authority : head.Find("host");
+    if (IsFromForeignPage(name, head.Find("origin"))) return {.answer = ForeignPage()};
+  }
+  if (target->path == "*") return {.answer = ServerOptions()};
+  HttpRoutes::Match match = host.routes().Find(head.method(), target->path);
+  if (match.route != nullptr) return {.match = std::move(match)};
+  return {.answer = PageAnswer(host, match, head.method(), target->path)};
+}
+
+}  // namespace attendant

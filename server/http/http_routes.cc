@@ -41,8 +41,9 @@ size_t SharedWords(const std::vector<absl::string_view>& pattern,
 }
 
 void Consider(const HttpRoute& route, absl::string_view method, HttpRoutes::Match& match) {
-  if (route.method == method) match.route = &route;
-  absl::StrAppend(&match.allow, match.allow.empty() ? "" : ", ", route.method);
+  const bool gets = route.method == "GET";
+  if (route.method == method || (gets && method == "HEAD")) match.route = &route;
+  absl::StrAppend(&match.allow, match.allow.empty() ? "" : ", ", gets ? "GET, HEAD" : route.method);
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ struct HttpPage {
 // Finds the route of a request. A path without {words} goes before one that has them. Immutable.
 class HttpRoutes {
  public:
-  // REQUIRES: no two routes have the same method and path.
+  // REQUIRES: no two routes have the same method and path; none has HEAD, which routes of GET
+  // answer.
   explicit HttpRoutes(std::vector<HttpRoute> routes);
   HttpRoutes(const HttpRoutes&) = delete;
   HttpRoutes& operator=(const HttpRoutes&) = delete;
@@ -30,7 +31,7 @@ class HttpRoutes {
   struct Match {
     const HttpRoute* route = nullptr;
     std::vector<std::string> parameters = {};
-    std::string allow = {};  // without a route: the methods that the path has, "GET, POST"
+    std::string allow = {};  // without a route: the methods that the path has, "GET, HEAD, POST"
     // Without a route: that of the path's routes, or else of the route that shares most words at
     // the front of its path, the first of several. Null: none shares one.
     HttpErrorShape error = nullptr;

@@ -64,14 +64,6 @@ void AddChallenge(const absl::Status& status, HttpResponse& response) {
   if (absl::IsUnauthenticated(status)) response.headers.emplace_back("WWW-Authenticate", "Bearer");
 }
 
-void Compress(const HttpExchange& exchange, HttpResponse& response) {
-  if (!response.compressible || response.body.size() < kLeastGzipBytes) return;
-  response.headers.emplace_back("Vary", "Accept-Encoding");
-  if (!TakesGzip(exchange.header)) return;
-  response.body = Gzip(response.body);
-  response.headers.emplace_back("Content-Encoding", "gzip");
-}
-
 }  // namespace
 
 HttpFailure FailureOf(const absl::Status& status) { return {CodeOf(status.code()), status}; }
@@ -95,9 +87,17 @@ bool TakesGzip(const HttpHeaders& header) {
   return false;
 }
 
+void Compress(bool takes_gzip, HttpResponse& response) {
+  if (!response.compressible || response.body.size() < kLeastGzipBytes) return;
+  response.headers.emplace_back("Vary", "Accept-Encoding");
+  if (!takes_gzip) return;
+  response.body = Gzip(response.body);
+  response.headers.emplace_back("Content-Encoding", "gzip");
+}
+
 int64_t CompressAnswer(HttpExchange& exchange) {
-  Compress(exchange, exchange.response);
-  return static_cast<int64_t>(exchange.response.body.size());
+  Compress(TakesGzip(exchange.header), exchange.response);
+  return exchange.head_only ? 0 : static_cast<int64_t>(exchange.response.body.size());
 }
 
 void EndExchange(std::unique_ptr<HttpExchange> exchange, const absl::Status& status) {

@@ -53,6 +53,7 @@ struct HttpExchange {
   // Steady times: the arrival of the head, from which deadlines count, and of the whole request.
   absl::Time head_arrival, arrival;
   bool gzip = false;                 // the body is compressed
+  bool head_only = false;            // HEAD: the answer's body is not sent
   std::shared_ptr<CallState> state;  // holds the request's memory until the answer is written
   HttpResponse response = {};        // the answer when the request ends well
   absl::AnyInvocable<void(HttpResponse)> send;
@@ -64,8 +65,11 @@ HttpResponse ErrorResponse(const HttpRoute& route, const HttpFailure& failure);
 // True if the client accepts gzip, by its Accept-Encoding.
 bool TakesGzip(const HttpHeaders& header);
 
-// Compresses the response where its client takes it compressed and that saves bytes. Called once,
-// when it is complete. Returns the bytes of its body.
+// Compresses the response where that saves bytes and its client takes gzip. Called once, when the
+// response is complete.
+void Compress(bool takes_gzip, HttpResponse& response);
+
+// Compresses the exchange's response. Returns the bytes of its body that are sent.
 int64_t CompressAnswer(HttpExchange& exchange);
 
 // Ends an exchange: with its response as it is, or with the error in the route's shape.
@@ -81,7 +85,7 @@ struct HttpRouteDoc {
 
 // A method and path that a protocol serves.
 struct HttpRoute {
-  std::string method;  // "POST"
+  std::string method;  // "POST"; of "GET" the route answers HEAD too
   std::string path;    // "/v2/models/{model}/infer"
   CallMethod call;     // named "POST /v2/models/{model}/infer"
   HttpErrorShape error;

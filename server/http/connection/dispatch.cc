@@ -16,11 +16,13 @@ namespace {
 HttpResponse ServerOptions() { return {.headers = {{"Allow", "GET, HEAD, POST, OPTIONS"}}}; }
 
 HttpResponse PageAnswer(HttpConnection::Host& host, const HttpRoutes::Match& match,
-                        absl::string_view method, const std::string& path) {
+                        const RequestHead& head, const std::string& path) {
   HttpResponse page;
   if (!match.allow.empty()) return MethodNotAllowed(match.allow, match.error);
-  if (!host.Page(path, page)) return NoSuchPath(match.error);
-  if (method != "GET" && method != "HEAD") return MethodNotAllowed("GET, HEAD", nullptr);
+  const auto header = [&head](absl::string_view name) { return head.Find(name); };
+  if (!host.Page(path, TakesGzip(header), page)) return NoSuchPath(match.error);
+  if (head.method() != "GET" && head.method() != "HEAD")
+    return MethodNotAllowed("GET, HEAD", nullptr);
   return page;
 }
 
@@ -40,7 +42,7 @@ Dispatched DispatchHead(HttpConnection::Host& host, const RequestHead& head) {
   if (target->path == "*") return {.answer = ServerOptions()};
   HttpRoutes::Match match = host.routes().Find(head.method(), target->path);
   if (match.route != nullptr) return {.match = std::move(match)};
-  return {.answer = PageAnswer(host, match, head.method(), target->path)};
+  return {.answer = PageAnswer(host, match, head, target->path)};
 }
 
 }  // namespace attendant

@@ -49,7 +49,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
    public:
     virtual ~Host() = default;
     // The answer to GET or HEAD of a path; false: there is no such page.
-    virtual bool Page(absl::string_view path, HttpResponse& response) = 0;
+    virtual bool Page(absl::string_view path, bool takes_gzip, HttpResponse& response) = 0;
     virtual bool loopback() const = 0;  // only this machine can connect
     virtual const HttpRoutes& routes() const = 0;
     // The dependencies of routes. REQUIRES: there are routes.

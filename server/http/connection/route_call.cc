@@ -60,6 +60,7 @@ std::unique_ptr<HttpExchange> RouteCall::Take(absl::AnyInvocable<void(HttpRespon
                    .head_arrival = head_arrival_,
                    .arrival = SteadyNow(),
                    .gzip = IsGzip(head_->Find("content-encoding").value_or("")),
+                   .head_only = head_->method() == "HEAD",
                    .state = state_,
                    .response = {},
                    .send = std::move(send)});

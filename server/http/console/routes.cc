@@ -58,15 +58,13 @@ void AddFile(const DoorDependencies& dependencies, const EmbeddedFile& file,
              std::vector<HttpRoute>& routes) {
   const std::string path = file.name == kPage ? "/" : absl::StrCat("/console/", file.name);
   const std::shared_ptr<const Asset> asset = MakeAsset(file);
-  for (const char* method : {"GET", "HEAD"}) {
-    routes.push_back(MakeHttpRoute(method, path, MethodGroup::kOpen, ConnectError,
-                                   [&dependencies, asset](std::unique_ptr<HttpExchange> exchange) {
-                                     exchange->response =
-                                         TakesGzip(exchange->header) ? asset->gzip : asset->plain;
-                                     EndSmall(dependencies, std::move(exchange), absl::OkStatus());
-                                   },
-                                   {}));
-  }
+  routes.push_back(MakeHttpRoute("GET", path, MethodGroup::kOpen, ConnectError,
+                                 [&dependencies, asset](std::unique_ptr<HttpExchange> exchange) {
+                                   exchange->response =
+                                       TakesGzip(exchange->header) ? asset->gzip : asset->plain;
+                                   EndSmall(dependencies, std::move(exchange), absl::OkStatus());
+                                 },
+                                 {}));
 }
 
 HttpRoute LiveRoute(const DoorDependencies& dependencies) {

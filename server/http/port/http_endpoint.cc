@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <map>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 // Boost 1.74 uses std::exchange without including <utility>.
@@ -50,10 +52,12 @@ struct Listener {
   asio::steady_timer pause;
 };
 
-// A page's text for all clients that ask at the same time: they must not keep a probe waiting.
-struct RoundText {
-  std::function<std::string()> make;
-  std::string text;
+// A page that is made, and compressed, once for all clients that ask at the same time: they must
+// not keep a probe waiting.
+struct RoundPage {
+  HttpPage page;
+  std::optional<std::string> text = {};
+  std::optional<HttpResponse> plain = {}, gzip = {};
 };
 
 HttpResponse ProbeAnswer(const absl::Status& status, absl::string_view yes) {
@@ -75,7 +79,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
        std::vector<HttpPage> more_pages, HttpDoors served);
   ~Impl() override;
 
-  bool Page(absl::string_view path, HttpResponse& response) override;
+  bool Page(absl::string_view path, bool takes_gzip, HttpResponse& response) override;
   bool loopback() const override { return only_loopback; }
   const HttpRoutes& routes() const override { return table; }
   const RequestDependencies& requests() const override { return *doors.requests; }
@@ -95,7 +99,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   void Take(FileDescriptor fd, const sockaddr_storage& peer);
   void AwaitDepartures();
   void CloseAll();
-  const std::string& Once(RoundText& page);
+  const HttpResponse& Once(RoundPage& page, bool takes_gzip);
   size_t max_connections() const {
     return static_cast<size_t>(doors.limits.max_connections + HttpLimits::kPageConnections);
   }
@@ -103,7 +107,6 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   const int port;
   const bool only_loopback;
   const HttpProbes probes;
-  const std::vector<HttpPage> pages;
   const HttpRoutes table;
   const HttpDoors doors;  // its routes are in `table`
 
@@ -113,8 +116,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   std::vector<std::unique_ptr<Listener>> listeners;
   asio::posix::stream_descriptor departures{*loop, epoll_create1(EPOLL_CLOEXEC)};
   absl::flat_hash_map<const HttpConnection*, std::shared_ptr<HttpConnection>> connections;
-  RoundText scrape;
-  std::vector<RoundText> bodies;  // of `pages`
+  std::vector<RoundPage> pages;
 
   mutable absl::Mutex mutex;
   Phase phase ABSL_GUARDED_BY(mutex) = Phase::kServing;
@@ -131,11 +133,12 @@ HttpEndpoint::Impl::Impl(ListeningSocket listening, const ServerMetrics& metrics
     : port(listening.port),
       only_loopback(listening.loopback),
       probes(std::move(answers)),
-      pages(std::move(more_pages)),
       table(std::move(served.routes)),
-      doors({.requests = served.requests, .limits = served.limits, .tls = served.tls}),
-      scrape{[&metrics] { return metrics.Scrape(); }, ""} {
-  for (const HttpPage& page : pages) bodies.push_back({page.body, ""});
+      doors({.requests = served.requests, .limits = served.limits, .tls = served.tls}) {
+  pages.push_back({{.path = "/metrics",
+                    .content_type = "text/plain; version=0.0.4; charset=utf-8",
+                    .body = [&metrics] { return metrics.Scrape(); }}});
+  for (HttpPage& page : more_pages) pages.push_back({std::move(page)});
   for (FileDescriptor& fd : listening.fds) {
     listeners.push_back(std::make_unique<Listener>(*loop, std::move(fd)));
     Await(*listeners.back());
@@ -170,11 +173,7 @@ void HttpEndpoint::Impl::CloseAll() {
   }
 }
 
-bool HttpEndpoint::Impl::Page(absl::string_view path, HttpResponse& response) {
-  if (path == "/metrics") {
-    response = {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = Once(scrape)};
-    return true;
-  }
+bool HttpEndpoint::Impl::Page(absl::string_view path, bool takes_gzip, HttpResponse& response) {
   if (path == "/healthz") {
     response = ProbeAnswer(probes.live(), "ok");
     return true;
@@ -183,21 +182,30 @@ bool HttpEndpoint::Impl::Page(absl::string_view path, HttpResponse& response) {
     response = ProbeAnswer(probes.ready(), "ready");
     return true;
   }
-  for (size_t i = 0; i < pages.size(); ++i) {
-    if (path != pages[i].path || (pages[i].only_on_loopback && !only_loopback)) continue;
-    response = {.content_type = pages[i].content_type, .body = Once(bodies[i])};
+  for (RoundPage& round : pages) {
+    if (path != round.page.path || (round.page.only_on_loopback && !only_loopback)) continue;
+    response = Once(round, takes_gzip);
     return true;
   }
   return false;
 }
 
-// What is ready to run now runs before the text is forgotten.
-const std::string& HttpEndpoint::Impl::Once(RoundText& page) {
-  if (page.text.empty()) {
-    page.text = page.make();
-    asio::post(*loop, [&page] { page.text = std::string(); });
+// What is ready to run now runs before the page is forgotten.
+const HttpResponse& HttpEndpoint::Impl::Once(RoundPage& round, bool takes_gzip) {
+  if (!round.text) {
+    round.text = round.page.body();
+    asio::post(*loop, [&round] {
+      round.text.reset();
+      round.plain.reset();
+      round.gzip.reset();
+    });
   }
-  return page.text;
+  std::optional<HttpResponse>& answer = takes_gzip ? round.gzip : round.plain;
+  if (!answer) {
+    answer = {.content_type = round.page.content_type, .body = *round.text, .compressible = true};
+    Compress(takes_gzip, *answer);
+  }
+  return *answer;
 }
 
 absl::Status HttpEndpoint::Impl::Enter(MethodGroup group) {

@@ -74,10 +74,12 @@ MUTANTS = {
         ("fresh.size > 0 && !many_bodies", "fresh.size > 0"),
         ("if (waiting.size > 0) gives_way = waiting.oldest;", ""),
         ("fresh.size >= HttpLimits::kPageConnections", "false"),
-        ("asio::post(*loop, [&page] { page.text = std::string(); });", ""),
+        ("round.text.reset();", ""),
+        ("Compress(takes_gzip, *answer);", ""),
     ],
     "server/http/http_routes.cc": [
         ("shared <= most", "shared < most"),
+        ('gets && method == "HEAD"', "false"),
     ],
     "server/http/connection/route_call.cc": [
         ("if (!ended_) End(code);", ""),
@@ -85,6 +87,7 @@ MUTANTS = {
     "server/http/connection/dispatch.cc": [
         ("if (!head.HasFitHost()) return {.answer = UnfitHost()};", ""),
         ("target->authority ? *target->authority : head.Find(\"host\")", "head.Find(\"host\")"),
+        ("TakesGzip(header)", "false"),
     ],
     "server/http/connection/request_head.cc": [
         ("if (hosts == 0) return line_.http_1_0;", ""),

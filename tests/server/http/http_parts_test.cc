@@ -52,9 +52,15 @@ TEST_F(HttpRoutesTest, FindsByMethodAndPath) {
   }
 }
 
+TEST_F(HttpRoutesTest, HeadIsAnsweredByTheRouteOfGet) {
+  EXPECT_EQ(Name("HEAD", "/a"), "GET /a");
+  EXPECT_EQ(Name("HEAD", "/m/other"), "GET /m/{name}");
+  EXPECT_EQ(Name("HEAD", "/m/x/v/2/run"), "");
+}
+
 TEST_F(HttpRoutesTest, SaysWhatMethodsAPathHas) {
-  EXPECT_EQ(routes_.Find("PUT", "/a").allow, "GET, POST");
-  EXPECT_EQ(routes_.Find("PUT", "/m/x").allow, "GET");
+  EXPECT_EQ(routes_.Find("PUT", "/a").allow, "GET, HEAD, POST");
+  EXPECT_EQ(routes_.Find("PUT", "/m/x").allow, "GET, HEAD");
   EXPECT_EQ(routes_.Find("GET", "/m/x/v/2/run").allow, "POST");
 }
 

@@ -68,6 +68,8 @@ ROWS = (
          {"{{reason}}": "sum by (reason) (rate(attendant_refused_total{$I}[$R]))"}),
         ("Connections closed at once", "none", "timeseries",
          {"{{result}}": 'sum by (result) (rate(attendant_connections_total{$I,result!="accepted"}[$R]))'}),
+        ("HTTP connections ended by the server", "none", "timeseries",
+         {"{{result}}": 'sum by (result) (rate(attendant_http_connections_total{$I,result!="normal"}[$R]))'}),
         ("Access log lines", "none", "timeseries",
          {"{{result}}": "sum by (result) (rate(attendant_access_log_lines_total{$I}[$R]))"}),
         ("Spans of traces", "none", "timeseries",

@@ -79,6 +79,10 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
       connections_total(Counter(registry, "attendant_connections_total",
                                 "Connections to the gRPC port: accepted, or closed at once because "
                                 "of a limit or for want of file descriptors.")),
+      http_connections_total(Counter(
+          registry, "attendant_http_connections_total",
+          "Connections to the HTTP port that have ended: by the client or after the last answer "
+          "(normal), or by the server for a reason.")),
       connections(Gauge(registry, "attendant_connections", "Open connections to the gRPC port.")),
       ready(Gauge(registry, "attendant_ready",
                   "1 while the server is ready, as /readyz says. With --model_control=explicit it "

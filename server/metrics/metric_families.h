@@ -33,15 +33,16 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Gauge>& lost_workers;                  // {model}
   prometheus::Family<prometheus::Gauge>& model_failed;                  // {model}
   prometheus::Family<prometheus::Gauge>& inflight_requests;             // {model}
-  prometheus::Family<prometheus::Gauge>& model_loaded_info;    // {model, dtype, backend, isa}
-  prometheus::Family<prometheus::Gauge>& model_load_seconds;   // {model}
-  prometheus::Family<prometheus::Gauge>& model_weight_bytes;   // {model}
-  prometheus::Family<prometheus::Gauge>& model_arena_bytes;    // {model}
-  prometheus::Family<prometheus::Counter>& connections_total;  // {result}
-  prometheus::Family<prometheus::Gauge>& connections;          // {}
-  prometheus::Family<prometheus::Gauge>& ready;                // {}
-  prometheus::Family<prometheus::Gauge>& reload_failed;        // {file}
-  prometheus::Family<prometheus::Gauge>& build_info;           // {version, compiler}
+  prometheus::Family<prometheus::Gauge>& model_loaded_info;         // {model, dtype, backend, isa}
+  prometheus::Family<prometheus::Gauge>& model_load_seconds;        // {model}
+  prometheus::Family<prometheus::Gauge>& model_weight_bytes;        // {model}
+  prometheus::Family<prometheus::Gauge>& model_arena_bytes;         // {model}
+  prometheus::Family<prometheus::Counter>& connections_total;       // {result}
+  prometheus::Family<prometheus::Counter>& http_connections_total;  // {result}
+  prometheus::Family<prometheus::Gauge>& connections;               // {}
+  prometheus::Family<prometheus::Gauge>& ready;                     // {}
+  prometheus::Family<prometheus::Gauge>& reload_failed;             // {file}
+  prometheus::Family<prometheus::Gauge>& build_info;                // {version, compiler}
 };
 
 // Bucket bounds. A sample on a bound counts as below it.

@@ -129,6 +129,34 @@ inline constexpr auto kRefusals = std::to_array<LabelRow<Refusal>>({
 });
 static_assert(IsWhole(kRefusals));
 
+// The end of a connection to the HTTP port: the label `result`.
+enum class HttpEnd {
+  kNormal,       // the client has closed it, or it has the last answer
+  kReplaced,     // a new connection needed its place
+  kIdle,         // its client has asked nothing more for too long
+  kSlowHead,     // no whole head in time
+  kSlowBody,     // no whole body in time
+  kSlowReader,   // the client did not take its answer in time
+  kHandshake,    // no TLS in time, or none that fits
+  kMalformed,    // no head that HTTP/1.1 allows, or one that is too long: answered 400 or 431
+  kForeignPage,  // a web page of another server: answered 403
+  kSystem,       // the system lacks memory for it
+  kEnd,
+};
+inline constexpr auto kHttpEnds = std::to_array<LabelRow<HttpEnd>>({
+    {HttpEnd::kNormal, "normal"},
+    {HttpEnd::kReplaced, "replaced"},
+    {HttpEnd::kIdle, "idle"},
+    {HttpEnd::kSlowHead, "slow_head"},
+    {HttpEnd::kSlowBody, "slow_body"},
+    {HttpEnd::kSlowReader, "slow_reader"},
+    {HttpEnd::kHandshake, "handshake"},
+    {HttpEnd::kMalformed, "malformed"},
+    {HttpEnd::kForeignPage, "foreign_page"},
+    {HttpEnd::kSystem, "system"},
+});
+static_assert(IsWhole(kHttpEnds));
+
 // The end of a line of the access log: the label `result`.
 enum class LogLine {
   kWritten,

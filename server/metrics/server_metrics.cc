@@ -264,6 +264,8 @@ struct ServerMetrics::Impl {
   prometheus::Gauge& connections = families.connections.Add({});
   prometheus::Gauge& ready = families.ready.Add({});
   Counters<kRefusals.size()> refused = AddAll(families.refused_total, "reason", kRefusals);
+  Counters<kHttpEnds.size()> http_connections =
+      AddAll(families.http_connections_total, "result", kHttpEnds);
   Counters<kLogLines.size()> log_lines =
       AddAll(families.access_log_lines_total, "result", kLogLines);
   Counters<kSpanEnds.size()> spans = AddAll(families.spans_total, "result", kSpanEnds);
@@ -337,6 +339,10 @@ void ServerMetrics::CountConnection(absl::string_view result) {
 
 void ServerMetrics::SetConnections(int64_t open) {
   impl_->connections.Set(static_cast<double>(open));
+}
+
+void ServerMetrics::CountHttpConnection(HttpEnd result) {
+  impl_->http_connections[Index(result)]->Increment();
 }
 
 void ServerMetrics::SetReady(bool ready) { impl_->ready.Set(ready ? 1 : 0); }

@@ -106,6 +106,7 @@ class ServerMetrics {
   // RefusalName).
   void CountConnection(absl::string_view result);
   void SetConnections(int64_t open);
+  void CountHttpConnection(HttpEnd result);
   void SetReady(bool ready);  // the whole server
   void CountRefused(Refusal reason);
   void CountAccessLogLine(LogLine result);

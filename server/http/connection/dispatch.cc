@@ -26,18 +26,24 @@ HttpResponse PageAnswer(HttpConnection::Host& host, const HttpRoutes::Match& mat
   return page;
 }
 
+Dispatched Malformed(HttpResponse answer) {
+  return {.answer = std::move(answer), .end = HttpEnd::kMalformed};
+}
+
 }  // namespace
 
 Dispatched DispatchHead(HttpConnection::Host& host, const RequestHead& head) {
-  if (!IsMethod(head.method())) return {.answer = NotHttp()};
-  if (head.size() > HttpConnection::kMaxHeaders) return {.answer = HeadTooLong()};
+  if (!IsMethod(head.method())) return Malformed(NotHttp());
+  if (head.size() > HttpConnection::kMaxHeaders) return Malformed(HeadTooLong());
   const std::optional<RequestTarget> target = ReadRequestTarget(head.method(), head.target());
-  if (!target) return {.answer = UnfitTarget()};
-  if (!head.HasFitHost()) return {.answer = UnfitHost()};
+  if (!target) return Malformed(UnfitTarget());
+  if (!head.HasFitHost()) return Malformed(UnfitHost());
   if (host.loopback()) {
     const std::optional<absl::string_view> name =
         target->authority ? *target->authority : head.Find("host");
-    if (IsFromForeignPage(name, head.Find("origin"))) return {.answer = ForeignPage()};
+    if (IsFromForeignPage(name, head.Find("origin"))) {
+      return {.answer = ForeignPage(), .end = HttpEnd::kForeignPage};
+    }
   }
   if (target->path == "*") return {.answer = ServerOptions()};
   HttpRoutes::Match match = host.routes().Find(head.method(), target->path);

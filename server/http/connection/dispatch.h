@@ -7,6 +7,7 @@
 #include "server/http/connection/request_head.h"
 #include "server/http/http_routes.h"
 #include "server/http/http_types.h"
+#include "server/metrics/metric_labels.h"
 
 namespace attendant {
 
@@ -16,6 +17,7 @@ struct Dispatched {
   // A page of the host, or why there is none. After it the connection ends, whatever the client
   // wants: pages are for clients that ask one thing.
   std::optional<HttpResponse> answer = {};
+  HttpEnd end = HttpEnd::kNormal;  // of the connection, after the answer
 };
 
 Dispatched DispatchHead(HttpConnection::Host& host, const RequestHead& head);

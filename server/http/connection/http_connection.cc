@@ -25,6 +25,7 @@
 #include "server/http/connection/http_message.h"
 #include "server/http/connection/request_head.h"
 #include "server/http/connection/route_call.h"
+#include "server/http/connection/stream_errors.h"
 #include "server/threads/steady_time.h"
 
 namespace attendant {
@@ -37,11 +38,6 @@ using boost::asio::ip::tcp;
 using boost::system::error_code;
 
 absl::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
-
-bool IsParseError(const error_code& error) {
-  return error.category() == http::make_error_code(http::error::bad_method).category() &&
-         error != http::error::end_of_stream && error != http::error::partial_message;
-}
 
 // Stream: a TCP stream, or TLS over one.
 template <typename Stream>
@@ -58,17 +54,28 @@ class Connection final : public HttpConnection {
 
   void Start() override {
     if constexpr (kPlain) {
-      ReadFirst(kReadTime);
+      ReadFirst();
     } else {
-      Expire(kReadTime);
+      Expire(times().head);
       stream_.async_handshake(asio::ssl::stream_base::server,
                               Then([](Connection& c, const error_code& error) {
-                                error ? c.Close() : c.ReadFirst(kReadTime);
+                                error ? c.Close(EndAfterHandshake(error)) : c.ReadFirst();
                               }));
     }
   }
 
-  void Close() override { Close(absl::StatusCode::kCancelled); }
+  void Close(HttpEnd end) override {
+    if (!open_) return;
+    open_ = false;
+    if (call_) {
+      call_->state().Cancel();
+      call_->GiveUp(end == HttpEnd::kSlowBody ? absl::StatusCode::kDeadlineExceeded
+                                              : absl::StatusCode::kCancelled);
+    }
+    tcp_stream().close();
+    LeaveRoute();
+    host_.Closed(*this, end);
+  }
   void PeerClosed() override {
     peer_closed_ = true;
     if (entered_) call_->state().Cancel();
@@ -85,18 +92,7 @@ class Connection final : public HttpConnection {
   static constexpr bool kPlain = std::is_same_v<Stream, beast::tcp_stream>;
   static constexpr size_t kSomeBytes = 4096;  // that are read at once
 
-  // `unread`: the end of a request whose body has not come.
-  void Close(absl::StatusCode unread) {
-    if (!open_) return;
-    open_ = false;
-    if (call_) {
-      call_->state().Cancel();
-      call_->GiveUp(unread);
-    }
-    tcp_stream().close();
-    LeaveRoute();
-    host_.Closed(*this);
-  }
+  const Times& times() const { return host_.times(); }
 
   // A step that goes on only while the connection is open.
   template <typename Next>
@@ -117,11 +113,11 @@ class Connection final : public HttpConnection {
     idle_since_ = SteadyNow();
     parser_.reset();
     if (buffer_.size() == 0) buffer_.shrink_to_fit();
-    ReadFirst(kIdleTime);
+    ReadFirst();
   }
 
-  void ReadFirst(absl::Duration time) {
-    Expire(time);
+  void ReadFirst() {
+    Expire(has_served_ ? times().idle : times().head);
     SkipEmptyLines();
   }
 
@@ -132,7 +128,8 @@ class Connection final : public HttpConnection {
     buffer_.consume(EmptyLineBytes(bytes()));
     if (!bytes().empty() && bytes() != "\r") return ReadHead();
     ReadSome(stream_, [](Connection& c, const error_code& error) {
-      error ? c.Close() : c.SkipEmptyLines();
+      error ? c.Close(EndAfter(error, c.has_served_ ? HttpEnd::kIdle : HttpEnd::kSlowHead))
+            : c.SkipEmptyLines();
     });
   }
 
@@ -153,17 +150,18 @@ class Connection final : public HttpConnection {
     parser_->header_limit(kMaxRequestBytes);
     // A body has its limit when it is read. (boost::none refuses every body in Boost 1.74.)
     parser_->body_limit(std::numeric_limits<uint64_t>::max());
-    Expire(kReadTime);
+    Expire(times().head);
     http::async_read_header(stream_, buffer_, *parser_,
                             Then([](Connection& c, const error_code& error) { c.OnHead(error); }));
   }
 
   void OnHead(const error_code& error) {
     if (!error) return Dispatch();
-    if (!IsParseError(error)) return Close();
+    if (!IsParseError(error)) return Close(EndAfter(error, HttpEnd::kSlowHead));
+    end_ = HttpEnd::kMalformed;
     const bool too_long =
         error == http::error::header_limit || error == http::error::buffer_overflow;
-    Write(too_long ? HeadTooLong() : NotHttp(), false, kWriteTime);
+    Write(too_long ? HeadTooLong() : NotHttp(), false, times().page);
   }
 
   void Dispatch() {
@@ -174,17 +172,18 @@ class Connection final : public HttpConnection {
     // Beside these the parser puts trailers later, which may name anything.
     for (const auto& field : request) head.Add(View(field.name_string()), View(field.value()));
     Dispatched next = DispatchHead(host_, head);
-    if (next.answer) return Write(*std::move(next.answer), false, kWriteTime);
+    end_ = next.end;
+    if (next.answer) return Write(*std::move(next.answer), false, times().page);
     StartRoute(std::move(next.match), std::move(head));
   }
 
   void StartRoute(HttpRoutes::Match match, RequestHead head) {
     call_.emplace(host_.requests(), std::move(match), std::move(head), peer_);
     if (auto refused = call_->RefuseHead(Length(), host_.max_request_bytes())) {
-      return Write(*std::move(refused), false, kWriteTime);
+      return Write(*std::move(refused), false, times().page);
     }
     parser_->body_limit(static_cast<uint64_t>(host_.max_request_bytes()));
-    Expire(kBodyTime);
+    Expire(times().body);
     if (call_->waits_for_continue()) return Continue100();
     ReadBody();
   }
@@ -198,7 +197,7 @@ class Connection final : public HttpConnection {
     answer_head_ = "HTTP/1.1 100 Continue\r\n\r\n";
     asio::async_write(stream_, asio::buffer(answer_head_),
                       Then([](Connection& c, const error_code& error) {
-                        error ? c.CloseUnread(error) : c.ReadBody();
+                        error ? c.Close(EndAfter(error, HttpEnd::kSlowBody)) : c.ReadBody();
                       }));
   }
 
@@ -224,16 +223,11 @@ class Connection final : public HttpConnection {
 
   void RefuseBody(const error_code& error) {
     if (error == http::error::body_limit) return Refuse(BodyTooLong(host_.max_request_bytes()));
-    if (!IsParseError(error)) return CloseUnread(error);
+    if (!IsParseError(error)) return Close(EndAfter(error, HttpEnd::kSlowBody));
     Refuse({400, absl::InvalidArgumentError("the body's chunks are not valid HTTP")});
   }
 
-  void CloseUnread(const error_code& error) {
-    Close(error == beast::error::timeout ? absl::StatusCode::kDeadlineExceeded
-                                         : absl::StatusCode::kCancelled);
-  }
-
-  void Refuse(const HttpFailure& failure) { Write(call_->Refuse(failure), false, kWriteTime); }
+  void Refuse(const HttpFailure& failure) { Write(call_->Refuse(failure), false, times().page); }
 
   void HandOver() {
     const absl::Status entered = host_.Enter(call_->route().call.group);
@@ -312,7 +306,7 @@ class Connection final : public HttpConnection {
     }
     answer_body_ = std::string();
     LeaveRoute();
-    if (error) return Close();
+    if (error) return Close(EndAfter(error, HttpEnd::kSlowReader));
     keep_alive ? AwaitRequest() : Linger();
   }
 
@@ -325,7 +319,7 @@ class Connection final : public HttpConnection {
 
   // TLS says first that nothing follows: its client knows the answer for complete.
   void Linger() {
-    Expire(kCloseTime);
+    Expire(times().close);
     if constexpr (kPlain) {
       FinishSending();
     } else {
@@ -338,14 +332,14 @@ class Connection final : public HttpConnection {
   void FinishSending() {
     error_code error;
     tcp_stream().socket().shutdown(tcp::socket::shutdown_send, error);
-    if (error) return Close();
+    if (error) return Close(end_);
     Discard();
   }
 
   void Discard() {
     buffer_.clear();
     ReadSome(tcp_stream(),
-             [](Connection& c, const error_code& error) { error ? c.Close() : c.Discard(); });
+             [](Connection& c, const error_code& error) { error ? c.Close(c.end_) : c.Discard(); });
   }
 
   const std::shared_ptr<asio::io_context> loop_;  // outlives the stream
@@ -355,6 +349,7 @@ class Connection final : public HttpConnection {
   beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   bool open_ = true;
+  HttpEnd end_ = HttpEnd::kNormal;  // where the client takes the last answer
   bool has_served_ = false;
   bool peer_closed_ = false;
   bool reading_ahead_ = false;

@@ -38,24 +38,30 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   static constexpr size_t kMaxHeaders = 128;         // in a head
   static constexpr size_t kBufferBytes = 32768;
   static constexpr size_t kWriteBytes = 1 << 20;  // of an answer, that have their own time
-  static constexpr absl::Duration kReadTime = absl::Seconds(3);    // for a head
-  static constexpr absl::Duration kIdleTime = absl::Seconds(60);   // between requests
-  static constexpr absl::Duration kBodyTime = absl::Seconds(30);   // for a body
-  static constexpr absl::Duration kWriteTime = absl::Seconds(10);  // for a page
-  static constexpr absl::Duration kCloseTime = absl::Seconds(1);
+
+  // The time that a client has for each step.
+  struct Times {
+    absl::Duration head = absl::Seconds(3);   // also TLS's handshake, before it
+    absl::Duration idle = absl::Seconds(60);  // between requests
+    absl::Duration body = absl::Seconds(30);
+    absl::Duration page = absl::Seconds(10);  // to take an answer that no route has made
+    absl::Duration close = absl::Seconds(1);  // to close, after the last answer
+  };
 
   // The state that the connections of one port share. Called on the loop's thread.
   class Host {
    public:
     virtual ~Host() = default;
-    // The answer to GET or HEAD of a path; false: there is no such page.
+    // The answer to GET or HEAD of a path, compressed for a client that takes gzip; false: there is
+    // no such page.
     virtual bool Page(absl::string_view path, bool takes_gzip, HttpResponse& response) = 0;
     virtual bool loopback() const = 0;  // only this machine can connect
     virtual const HttpRoutes& routes() const = 0;
     // The dependencies of routes. REQUIRES: there are routes.
     virtual const RequestDependencies& requests() const = 0;
     virtual int64_t max_request_bytes() const = 0;
-    virtual absl::Duration max_write() const = 0;
+    virtual const Times& times() const = 0;
+    virtual absl::Duration max_write() const = 0;  // to take 1 MiB of a route's answer
     // A request of a route of `group` has come. UNAVAILABLE: the server stops; RESOURCE_EXHAUSTED:
     // there are too many; of those that are open to anybody there never are. When OK, Leave follows
     // once its answer is written or given up.
@@ -65,7 +71,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     virtual void Started() = 0;
     virtual void Ended() = 0;
     virtual bool ends_connections() const = 0;  // each with the answer that is written
-    virtual void Closed(const HttpConnection& connection) = 0;
+    virtual void Closed(const HttpConnection& connection, HttpEnd end) = 0;
   };
 
   enum class Phase {
@@ -78,7 +84,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   virtual ~HttpConnection() = default;
   virtual void Start() = 0;
   // At once; cancels a request in work.
-  virtual void Close() = 0;
+  virtual void Close(HttpEnd end) = 0;
   // The client sends nothing more: this cancels its request in work, and those behind it, which are
   // still unread, when their turn comes.
   virtual void PeerClosed() = 0;
@@ -87,8 +93,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 };
 
 // `fd` is a connected, non-blocking socket; `peer` names it as gRPC would. `host` must outlive the
-// loop's last handler. With `tls` the connection begins with a handshake, in kReadTime. Null: the
-// system lacks memory.
+// loop's last handler. With `tls` the connection begins with a handshake. Null: the system lacks
+// memory.
 std::shared_ptr<HttpConnection> MakeHttpConnection(std::shared_ptr<boost::asio::io_context> loop,
                                                    FileDescriptor fd, std::string peer,
                                                    HttpConnection::Host& host,

@@ -75,7 +75,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
     kClosing             // likewise, and routes take no requests
   };
 
-  Impl(ListeningSocket listening, const ServerMetrics& metrics, HttpProbes answers,
+  Impl(ListeningSocket listening, ServerMetrics& counters, HttpProbes answers,
        std::vector<HttpPage> more_pages, HttpDoors served);
   ~Impl() override;
 
@@ -84,13 +84,14 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   const HttpRoutes& routes() const override { return table; }
   const RequestDependencies& requests() const override { return *doors.requests; }
   int64_t max_request_bytes() const override { return doors.limits.max_request_bytes; }
+  const HttpConnection::Times& times() const override { return doors.times; }
   absl::Duration max_write() const override { return absl::Seconds(doors.limits.max_write_s); }
   absl::Status Enter(MethodGroup group) override;
   void Leave() override;
   void Started() override;
   void Ended() override;
   bool ends_connections() const override;
-  void Closed(const HttpConnection& connection) override { connections.erase(&connection); }
+  void Closed(const HttpConnection& connection, HttpEnd end) override;
 
   void Await(Listener& listener);
   void Accept(Listener& listener);
@@ -106,6 +107,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
 
   const int port;
   const bool only_loopback;
+  ServerMetrics& metrics;
   const HttpProbes probes;
   const HttpRoutes table;
   const HttpDoors doors;  // its routes are in `table`
@@ -128,16 +130,20 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   std::thread thread;  // last: it uses all of the above
 };
 
-HttpEndpoint::Impl::Impl(ListeningSocket listening, const ServerMetrics& metrics,
-                         HttpProbes answers, std::vector<HttpPage> more_pages, HttpDoors served)
+HttpEndpoint::Impl::Impl(ListeningSocket listening, ServerMetrics& counters, HttpProbes answers,
+                         std::vector<HttpPage> more_pages, HttpDoors served)
     : port(listening.port),
       only_loopback(listening.loopback),
+      metrics(counters),
       probes(std::move(answers)),
       table(std::move(served.routes)),
-      doors({.requests = served.requests, .limits = served.limits, .tls = served.tls}) {
+      doors({.requests = served.requests,
+             .limits = served.limits,
+             .times = served.times,
+             .tls = served.tls}) {
   pages.push_back({{.path = "/metrics",
                     .content_type = "text/plain; version=0.0.4; charset=utf-8",
-                    .body = [&metrics] { return metrics.Scrape(); }}});
+                    .body = [this] { return metrics.Scrape(); }}});
   for (HttpPage& page : more_pages) pages.push_back({std::move(page)});
   for (FileDescriptor& fd : listening.fds) {
     listeners.push_back(std::make_unique<Listener>(*loop, std::move(fd)));
@@ -169,7 +175,7 @@ void HttpEndpoint::Impl::CloseAll() {
   departures.close();
   while (!connections.empty()) {
     const std::shared_ptr<HttpConnection> connection = connections.begin()->second;
-    connection->Close();
+    connection->Close(HttpEnd::kNormal);
   }
 }
 
@@ -290,11 +296,18 @@ void HttpEndpoint::Impl::Take(FileDescriptor fd, const sockaddr_storage& peer) {
   const int socket = fd.get();
   const std::shared_ptr<HttpConnection> connection =
       MakeHttpConnection(loop, std::move(fd), PeerName(peer), *this, doors.tls);
-  if (connection == nullptr) return;
   epoll_event end{.events = EPOLLRDHUP | EPOLLET, .data = {.ptr = connection.get()}};
-  if (epoll_ctl(departures.native_handle(), EPOLL_CTL_ADD, socket, &end) != 0) return;  // no memory
+  if (connection == nullptr ||
+      epoll_ctl(departures.native_handle(), EPOLL_CTL_ADD, socket, &end) != 0) {
+    return metrics.CountHttpConnection(HttpEnd::kSystem);
+  }
   connections.emplace(connection.get(), connection);
   connection->Start();
+}
+
+void HttpEndpoint::Impl::Closed(const HttpConnection& connection, HttpEnd end) {
+  connections.erase(&connection);
+  metrics.CountHttpConnection(end);
 }
 
 // The end of a client cancels its request also where bytes before it are unread, as the next
@@ -338,7 +351,7 @@ bool HttpEndpoint::Impl::CloseIdle() {
   if (waiting.size > 0) gives_way = waiting.oldest;
   if (fresh.size >= HttpLimits::kPageConnections) gives_way = fresh.oldest;
   if (gives_way == nullptr) return false;
-  gives_way->Close();
+  gives_way->Close(HttpEnd::kReplaced);
   return true;
 }
 
@@ -361,7 +374,7 @@ void HttpEndpoint::Close(absl::Time deadline) {
 }
 
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Listen(const std::string& address,
-                                                                   const ServerMetrics& metrics,
+                                                                   ServerMetrics& metrics,
                                                                    HttpProbes probes,
                                                                    std::vector<HttpPage> pages,
                                                                    HttpDoors doors) {
@@ -370,9 +383,9 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Listen(const std::st
   return Listen(*std::move(socket), metrics, std::move(probes), std::move(pages), std::move(doors));
 }
 
-std::unique_ptr<HttpEndpoint> HttpEndpoint::Listen(ListeningSocket socket,
-                                                   const ServerMetrics& metrics, HttpProbes probes,
-                                                   std::vector<HttpPage> pages, HttpDoors doors) {
+std::unique_ptr<HttpEndpoint> HttpEndpoint::Listen(ListeningSocket socket, ServerMetrics& metrics,
+                                                   HttpProbes probes, std::vector<HttpPage> pages,
+                                                   HttpDoors doors) {
   return std::unique_ptr<HttpEndpoint>(new HttpEndpoint(std::make_unique<Impl>(
       std::move(socket), metrics, std::move(probes), std::move(pages), std::move(doors))));
 }

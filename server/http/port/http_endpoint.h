@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/http/connection/http_connection.h"
 #include "server/http/connection/tls_context.h"
 #include "server/http/http_routes.h"
 #include "server/limits/limits.h"
@@ -17,13 +18,12 @@
 
 namespace attendant {
 
-class ServerMetrics;
-
 // The protocols of the HTTP port, and the dependencies of their requests.
 struct HttpDoors {
   std::vector<HttpRoute> routes = {};
   const RequestDependencies* requests = nullptr;  // null: there are no routes
   HttpLimits limits = {};
+  HttpConnection::Times times = {};
   const TlsContext* tls = nullptr;  // null: without TLS, pages included
 };
 
@@ -44,12 +44,12 @@ class HttpEndpoint {
   // an address that cannot be read, UNAVAILABLE when it cannot be bound. `metrics` and what `doors`
   // uses must outlive the endpoint.
   static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Listen(const std::string& address,
-                                                              const ServerMetrics& metrics,
+                                                              ServerMetrics& metrics,
                                                               HttpProbes probes,
                                                               std::vector<HttpPage> pages = {},
                                                               HttpDoors doors = {});
   // Serves on a socket that listens already.
-  static std::unique_ptr<HttpEndpoint> Listen(ListeningSocket socket, const ServerMetrics& metrics,
+  static std::unique_ptr<HttpEndpoint> Listen(ListeningSocket socket, ServerMetrics& metrics,
                                               HttpProbes probes, std::vector<HttpPage> pages = {},
                                               HttpDoors doors = {});
   // Cancels the requests of routes, and waits until they have ended.

@@ -13,7 +13,7 @@ import urllib.request
 import grpc
 import pytest
 
-from harness import settings
+from harness import exposition, settings
 from harness.attendant import DEADLINE
 from harness.server import SANITIZER_REPORT, wait_until
 
@@ -233,6 +233,32 @@ def test_an_https_client_that_closes_cancels_its_request(start_server, certifica
         tls.close()
     wait_until("its end", 30, lambda: scraped(
         'attendant_requests_total{code="CANCELLED",method="openai_embeddings",model="tiny"} 1'))
+
+
+def test_a_failed_handshake_is_counted(start_server, certificates):
+    server = start_server({"tiny": settings.TINY_MODEL}, f"--tls_cert={certificates / 'server.pem'}",
+                          f"--tls_key={certificates / 'server.key'}", f"--tls_client_ca={certificates / 'ca.pem'}",
+                          "--http_tls=on")
+    client = certificates / "client.pem", certificates / "client.key"
+    wait_until("/readyz", 60, lambda: https(server, certificates / "ca.pem", client=client) == 200)
+    context = ssl.create_default_context(cafile=certificates / "ca.pem")
+    context.load_cert_chain(*client)
+
+    def handshakes():
+        with urllib.request.urlopen(f"https://{server.http}/metrics", context=context, timeout=DEADLINE) as page:
+            return exposition.Page(page.read().decode()).value("attendant_http_connections_total", result="handshake")
+
+    host, port = server.http.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=DEADLINE):
+        pass  # a probe of the port
+    assert handshakes() == 0
+    with socket.create_connection((host, int(port)), timeout=DEADLINE) as plain:
+        plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        while plain.recv(1000):
+            pass
+    wait_until("the count of what is no TLS", 30, lambda: handshakes() == 1)
+    assert https(server, certificates / "ca.pem") == 0, "without a certificate"
+    wait_until("the count of a client without a certificate", 30, lambda: handshakes() == 2)
 
 
 def test_half_a_record_behind_an_https_request_holds_no_answer(start_server, certificates):

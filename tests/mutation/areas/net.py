@@ -10,6 +10,7 @@ FILE_TESTS = {
     "server/http/connection/foreign_page.cc": ["http_endpoint_test"],
     "server/http/connection/request_head.cc": ["http_endpoint_test"],
     "server/http/connection/request_target.cc": ["http_endpoint_test"],
+    "server/http/connection/stream_errors.cc": ["http_endpoint_test"],
     "server/http/http_routes.cc": ["http_doors_test"],
     "server/http/connection/route_call.cc": ["http_doors_test"],
     "server/http/connection/body_buffer.cc": ["http_endpoint_test"],
@@ -58,13 +59,17 @@ MUTANTS = {
         ("!listening.fds.empty() && reason != EADDRINUSE", "!listening.fds.empty()"),
     ],
     "server/http/connection/http_connection.cc": [
-        ("Expire(kBodyTime);", ""),
+        ("Expire(times().body);", ""),
         ("if (entered_) call_->state().Cancel();", ""),
         ("if (peer_closed_) call_->state().Cancel();", ""),
         ("if (std::exchange(entered_, false)) host_.Leave();", ""),
         ("if (entered_) return Phase::kInWork;", ""),
         ("if (call_) return Phase::kSending;", ""),
         ("parser_->keep_alive() && !host_.ends_connections()", "parser_->keep_alive()"),
+        ("has_served_ ? times().idle : times().head", "times().head"),
+        ("c.has_served_ ? HttpEnd::kIdle : HttpEnd::kSlowHead", "HttpEnd::kIdle"),
+        ("end_ = HttpEnd::kMalformed;", ""),
+        ("end_ = next.end;", ""),
     ],
     "server/http/port/http_endpoint.cc": [
         ("impl_->entered > 0 && «SteadyNow() < deadline»", "false"),
@@ -76,6 +81,7 @@ MUTANTS = {
         ("fresh.size >= HttpLimits::kPageConnections", "false"),
         ("round.text.reset();", ""),
         ("Compress(takes_gzip, *answer);", ""),
+        ("gives_way->Close(HttpEnd::kReplaced);", "gives_way->Close(HttpEnd::kNormal);"),
     ],
     "server/http/http_routes.cc": [
         ("shared <= most", "shared < most"),
@@ -85,7 +91,7 @@ MUTANTS = {
         ("if (!ended_) End(code);", ""),
     ],
     "server/http/connection/dispatch.cc": [
-        ("if (!head.HasFitHost()) return {.answer = UnfitHost()};", ""),
+        ("if (!head.HasFitHost()) return Malformed(UnfitHost());", ""),
         ("target->authority ? *target->authority : head.Find(\"host\")", "head.Find(\"host\")"),
         ("TakesGzip(header)", "false"),
     ],
@@ -101,6 +107,9 @@ MUTANTS = {
         ("path_and_query.substr(0, path_and_query.find('?'))", "path_and_query"),
         ("authority.empty() || !IsHostValue(authority)", "authority.empty()"),
         ("path.empty() ? \"/\" : std::move(path)", "std::move(path)"),
+    ],
+    "server/http/connection/stream_errors.cc": [
+        ("error == boost::beast::error::timeout ? late : HttpEnd::kNormal", "late"),
     ],
     "server/http/connection/foreign_page.cc": [
         ('absl::EqualsIgnoreCase(name, "localhost")', 'absl::StartsWithIgnoreCase(name, "localhost")'),

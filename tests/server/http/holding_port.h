@@ -34,7 +34,7 @@ inline void EndWell(std::unique_ptr<HttpExchange> exchange) {
 // test ends them.
 class HoldingPortTest : public testing::Test {
  protected:
-  HoldingPortTest() {
+  explicit HoldingPortTest(HttpConnection::Times times = {}) {
     const auto error = [](const HttpFailure& failure) {
       return HttpResponse{.code = failure.code};
     };
@@ -48,7 +48,8 @@ class HoldingPortTest : public testing::Test {
         {.routes = {MakeHttpRoute("POST", kPath, MethodGroup::kInfer, error, hold, {}),
                     MakeHttpRoute("GET", kOpenPath, MethodGroup::kOpen, error, EndWell, {})},
          .requests = &requests_,
-         .limits = {.max_connections = kMaxRequests}});
+         .limits = {.max_connections = kMaxRequests},
+         .times = times});
   }
 
   // The request that came first of those at the route.

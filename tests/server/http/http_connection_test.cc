@@ -298,7 +298,7 @@ TEST_F(HttpConnectionTest, ABodyMayTakeLongerThanAHead) {
   HttpClient client(endpoint_->port());
   client.Write(absl::StrCat(
       "POST ", kPath, " HTTP/1.1\r\nHost: localhost\r\nContent-Length: ", kBytes, "\r\n\r\n"));
-  const absl::Time end = absl::Now() + HttpConnection::kReadTime + absl::Milliseconds(500);
+  const absl::Time end = absl::Now() + HttpConnection::Times().head + absl::Milliseconds(500);
   size_t sent = 0;
   while (absl::Now() < end) {
     ASSERT_TRUE(client.Drip('x')) << "after " << sent << " bytes";
@@ -307,7 +307,7 @@ TEST_F(HttpConnectionTest, ABodyMayTakeLongerThanAHead) {
   client.Write(std::string(kBytes - sent, 'x'));
   std::unique_ptr<HttpExchange> exchange = AwaitRequest();
   EXPECT_EQ(exchange->body, std::string(kBytes, 'x'));
-  EXPECT_GE(exchange->arrival - exchange->head_arrival, HttpConnection::kReadTime);
+  EXPECT_GE(exchange->arrival - exchange->head_arrival, HttpConnection::Times().head);
   EndExchange(std::move(exchange), absl::OkStatus());
   EXPECT_EQ(client.Read().code, 200);
 }

@@ -77,6 +77,23 @@ TEST_F(MetricLabelsTest, KnowsEveryConnectionResult) {
   EXPECT_THAT(known(), UnorderedElementsAreArray(results));
 }
 
+TEST_F(MetricLabelsTest, CountsHttpConnectionsByTheirEnd) {
+  const std::vector<std::string> ends = {"normal",       "replaced",    "idle",      "slow_head",
+                                         "slow_body",    "slow_reader", "handshake", "malformed",
+                                         "foreign_page", "system"};
+  ASSERT_EQ(ends.size(), kHttpEnds.size());
+  for (size_t i = 0; i < ends.size(); ++i) {
+    for (size_t count = 0; count <= i; ++count)
+      metrics_.CountHttpConnection(static_cast<HttpEnd>(i));
+  }
+  const Exposition scrape = Scrape();
+  for (size_t i = 0; i < ends.size(); ++i) {
+    EXPECT_EQ(scrape.Value("attendant_http_connections_total", {{"result", ends[i]}}),
+              static_cast<double>(i + 1))
+        << ends[i];
+  }
+}
+
 TEST_F(MetricLabelsTest, AModelHasSeriesOfItsMethodsOnly) {
   ModelMetrics& encoder = *metrics_.ForModel("encoder");
   encoder.SetKind(ModelKind::kEncoder);

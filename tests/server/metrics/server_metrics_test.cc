@@ -58,6 +58,7 @@ TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
                          "attendant_span_exports_total counter",
                          "attendant_connections gauge",
                          "attendant_connections_total counter",
+                         "attendant_http_connections_total counter",
                          "attendant_build_info gauge",
                          "process_cpu_seconds_total counter",
                          "process_resident_memory_bytes gauge",

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections count once, by what ended them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "server/http/port/http_endpoint.h"
+#include "server/threads/steady_time.h"
+#include "tests/server/http/holding_port.h"
+#include "tests/server/http/http_client.h"
+#include "tests/server/metrics/exposition.h"
+
+namespace attendant {
+namespace {
+
+// A connection that has ended is counted soon after its client sees that.
+void ExpectEnds(const ServerMetrics& metrics, const std::string& result, double count) {
+  const auto counted = [&] {
+    return Exposition::Parse(metrics.Scrape())
+        ->Value("attendant_http_connections_total", {{"result", result}});
+  };
+  const absl::Time end = SteadyNow() + absl::Seconds(20);
+  while (counted() < count && SteadyNow() < end) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(counted(), count) << result;
+}
+
+class ConnectionEndsTest : public HoldingPortTest {};
+
+TEST_F(ConnectionEndsTest, AClientThatHasItsAnswersEndsWell) {
+  EXPECT_EQ(Probe(), 200) << "the page ends the connection";
+  Served()->Close();
+  Fresh()->Close();
+  Sending()->Close();
+  ExpectEnds(metrics_, "normal", 4);
+}
+
+TEST_F(ConnectionEndsTest, AnIdleConnectionIsReplaced) {
+  std::vector<std::unique_ptr<HttpClient>> served;
+  for (size_t i = 0; i < kPlaces + 2; ++i) served.push_back(Served());
+  ExpectEnds(metrics_, "replaced", 2);
+}
+
+TEST_F(ConnectionEndsTest, WhatIsNoHttpRequestIsMalformed) {
+  int sent = 0;
+  for (const std::string& text :
+       {std::string("GET\r\n\r\n"), std::string("GET /healthz HTTP/1.1\r\n\r\n"),
+        "GET /" + std::string(20000, 'a') + " HTTP/1.1\r\n\r\n"}) {
+    HttpClient client(endpoint_->port());
+    client.Write(text);
+    EXPECT_GE(client.Read().code, 400);
+    client.Close();
+    ExpectEnds(metrics_, "malformed", ++sent);
+  }
+  ExpectEnds(metrics_, "normal", 0);
+}
+
+TEST_F(ConnectionEndsTest, AForeignWebPageIsCounted) {
+  HttpClient client(endpoint_->port());
+  client.Write("GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  EXPECT_EQ(client.Read().code, 403);
+  client.Close();
+  ExpectEnds(metrics_, "foreign_page", 1);
+}
+
+constexpr absl::Duration kShort = absl::Milliseconds(50);
+
+// Each test shortens the one time that it waits for.
+class SlowHeadTest : public HoldingPortTest {
+ protected:
+  // Also for the one client that is quick enough, on a busy machine.
+  SlowHeadTest() : HoldingPortTest({.head = 10 * kShort}) {}
+};
+
+TEST_F(SlowHeadTest, NoWholeHeadInTime) {
+  const std::unique_ptr<HttpClient> served = Served();
+  HttpClient silent(endpoint_->port()), slow(endpoint_->port());
+  slow.Write("GET /healthz HT");
+  EXPECT_EQ(silent.ReadAll(), "");
+  EXPECT_EQ(slow.ReadAll(), "");
+  ExpectEnds(metrics_, "slow_head", 2);
+  ExpectAnswered(*served);
+}
+
+class IdleTest : public HoldingPortTest {
+ protected:
+  IdleTest() : HoldingPortTest({.idle = kShort}) {}
+};
+
+TEST_F(IdleTest, NoFurtherRequestInTime) {
+  EXPECT_EQ(Served()->ReadAll(), "");
+  ExpectEnds(metrics_, "idle", 1);
+}
+
+class SlowBodyTest : public HoldingPortTest {
+ protected:
+  SlowBodyTest() : HoldingPortTest({.body = kShort}) {}
+};
+
+TEST_F(SlowBodyTest, NoWholeBodyInTime) {
+  EXPECT_EQ(Sending()->ReadAll(), "");
+  ExpectEnds(metrics_, "slow_body", 1);
+}
+
+TEST(SlowReaderTest, TheAnswerIsNotTakenInTime) {
+  ServerMetrics metrics("test");
+  const auto endpoint =
+      *HttpEndpoint::Listen("127.0.0.1:0", metrics, {.ready = [] { return absl::OkStatus(); }},
+                            {{.path = "/long",
+                              .content_type = "x/y",
+                              .body = [] { return std::string(size_t{1} << 24, 'x'); }}},
+                            {.times = {.page = kShort}});
+  HttpClient client(endpoint->port());
+  client.Get("/long");
+  ExpectEnds(metrics, "slow_reader", 1);
+}
+
+}  // namespace
+}  // namespace attendant

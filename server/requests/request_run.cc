@@ -66,12 +66,12 @@ void RequestRun::Read(std::unique_ptr<RequestRun> run) {
   if (!read.ok()) return run->End(read);
   run->call_.deadline = std::min(run->call_.deadline, run->times_.arrival + run->Timeout());
   run->times_.decode = SteadyNow() - start;
-  if (!run->ModelSleeps()) return DecodeMessage(std::move(run));
+  if (!run->ModelNeedsLoad()) return DecodeMessage(std::move(run));
   AwaitModel(std::move(run));
 }
 
-bool RequestRun::ModelSleeps() const {
-  return dependencies_.models.Sleeps(call_.model, ModelVersion());
+bool RequestRun::ModelNeedsLoad() const {
+  return dependencies_.models.NeedsLoad(call_.model, ModelVersion());
 }
 
 void RequestRun::AwaitModel(std::unique_ptr<RequestRun> run) {
@@ -80,20 +80,20 @@ void RequestRun::AwaitModel(std::unique_ptr<RequestRun> run) {
   const RequestDependencies& dependencies = run->dependencies_;
   const absl::Time deadline = run->call_.deadline;
   run->is_large_ = true;
-  auto woken = [&executor = dependencies.large_requests,
-                run = std::move(run)](const absl::Status& status) mutable {
+  auto then = [&executor = dependencies.large_requests,
+               run = std::move(run)](const absl::Status& status) mutable {
     executor([run = std::move(run), status]() mutable {
-      status.ok() ? DecodeMessage(std::move(run)) : run->EndUnwoken(status);
+      status.ok() ? DecodeMessage(std::move(run)) : run->EndUnloaded(status);
     });
   };
   ModelWaits& waits = dependencies.waits;
-  const ModelWaits::Id id = waits.Add(deadline, std::move(woken));
+  const ModelWaits::Id id = waits.Add(deadline, std::move(then));
   state->SetWaiting(waits, id);
-  dependencies.models.Wake(model,
-                           [&waits, id](const absl::Status& status) { waits.End(id, status); });
+  dependencies.models.LoadIdle(model,
+                               [&waits, id](const absl::Status& status) { waits.End(id, status); });
 }
 
-void RequestRun::EndUnwoken(const absl::Status& status) {
+void RequestRun::EndUnloaded(const absl::Status& status) {
   if (absl::IsDeadlineExceeded(status)) CountRejected(RejectReasonName(RejectReason::kDeadline));
   End(status);
 }
@@ -104,7 +104,7 @@ void RequestRun::DecodeMessage(std::unique_ptr<RequestRun> run) {
   absl::StatusOr<std::shared_ptr<ServableModel>> model = run->Decode();
   if (!model.ok()) {
     // It may have become idle since it was looked at.
-    const bool waits = absl::IsUnavailable(model.status()) && run->ModelSleeps();
+    const bool waits = absl::IsUnavailable(model.status()) && run->ModelNeedsLoad();
     return waits ? AwaitModel(std::move(run)) : run->End(model.status());
   }
   run->model_ = *std::move(model);

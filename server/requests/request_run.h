@@ -155,11 +155,11 @@ class RequestRun {
   static void Take(std::unique_ptr<RequestRun> run, int64_t bytes, Step step);
   static void Read(std::unique_ptr<RequestRun> run);           // 3, 4
   static void AwaitModel(std::unique_ptr<RequestRun> run);     // 5, until it is loaded
-  void EndUnwoken(const absl::Status& status);                 // 5, when it is not
+  void EndUnloaded(const absl::Status& status);                // 5, when it is not
   static void DecodeMessage(std::unique_ptr<RequestRun> run);  // 5
   static void Submit(std::unique_ptr<RequestRun> run);         // 6, 7
   bool Cancelled();                                            // then the run is ended
-  bool ModelSleeps() const;
+  bool ModelNeedsLoad() const;
   absl::Status ReadMessage();
   void TakeNames();  // the model's and the request's, as far as the message is read
   absl::StatusOr<WorkRequest> MakeRequest();

@@ -20,7 +20,7 @@ constexpr absl::Duration kMaxRetryPause = absl::Minutes(1);
 
 }  // namespace
 
-void ModelRegistry::Entry::SetNotWoken(const absl::Status& why, absl::Duration first_retry) {
+void ModelRegistry::Entry::FailIdleLoad(const absl::Status& why, absl::Duration first_retry) {
   if (absl::IsResourceExhausted(why)) {
     status.state = ModelState::kIdle;
     retry_pause = first_retry;
@@ -31,46 +31,46 @@ void ModelRegistry::Entry::SetNotWoken(const absl::Status& why, absl::Duration f
   next_try = SteadyNow() + retry_pause;
 }
 
-bool ModelRegistry::Entry::Sleeps() const { return status.IsIdle() && next_try <= SteadyNow(); }
+bool ModelRegistry::Entry::NeedsLoad() const { return status.IsIdle() && next_try <= SteadyNow(); }
 
-bool ModelRegistry::Sleeps(absl::string_view name, absl::string_view version) const {
-  if (!any_sleeps_.load(std::memory_order_relaxed)) return false;
+bool ModelRegistry::NeedsLoad(absl::string_view name, absl::string_view version) const {
+  if (!any_idle_.load(std::memory_order_relaxed)) return false;
   absl::ReaderMutexLock lock(&mutex_);
   const absl::StatusOr<const Entry*> entry = Choose(name, version);
-  return entry.ok() && (*entry)->Sleeps();
+  return entry.ok() && (*entry)->NeedsLoad();
 }
 
-void ModelRegistry::Wake(const std::string& name, Done then) {
-  AddJob(Job::Kind::kWake, name, std::move(then));
+void ModelRegistry::LoadIdle(const std::string& name, Done then) {
+  AddJob(Job::Kind::kLoadIdle, name, std::move(then));
 }
 
-bool ModelRegistry::AnySleeps(const std::string& name) const {
+bool ModelRegistry::AnyNeedsLoad(const std::string& name) const {
   return std::any_of(entries_.begin(), entries_.end(), [&name](const auto& entry) {
-    return entry->status.name == name && entry->Sleeps();
+    return entry->status.name == name && entry->NeedsLoad();
   });
 }
 
-std::vector<ModelRegistry::Done> ModelRegistry::TakeWoken(const std::string& name) {
-  std::vector<Done> woken;
+std::vector<ModelRegistry::Done> ModelRegistry::TakeIdleLoads(const std::string& name) {
+  std::vector<Done> loads;
   absl::MutexLock lock(&mutex_);
-  if (AnySleeps(name)) return woken;
+  if (AnyNeedsLoad(name)) return loads;
   for (auto job = jobs_.begin(); job != jobs_.end();) {
-    if (job->kind == Job::Kind::kWake && job->name == name) {
-      std::move(job->done.begin(), job->done.end(), std::back_inserter(woken));
+    if (job->kind == Job::Kind::kLoadIdle && job->name == name) {
+      std::move(job->done.begin(), job->done.end(), std::back_inserter(loads));
       job = jobs_.erase(job);
     } else {
       ++job;
     }
   }
-  return woken;
+  return loads;
 }
 
-void ModelRegistry::RunWake(const std::string& name, bool only_failed) {
+void ModelRegistry::RunLoadIdle(const std::string& name, bool only_failed) {
   std::vector<ModelSource> sources;
   {
     absl::ReaderMutexLock lock(&mutex_);
     for (const auto& entry : entries_) {
-      if (entry->status.name != name || !entry->Sleeps()) continue;
+      if (entry->status.name != name || !entry->NeedsLoad()) continue;
       if (only_failed && entry->status.state != ModelState::kIdleFailed) continue;
       sources.push_back(entry->source);
     }
@@ -78,7 +78,7 @@ void ModelRegistry::RunWake(const std::string& name, bool only_failed) {
   for (const ModelSource& source : sources) LoadVersion(source).IgnoreError();
 }
 
-// All loaded versions of a model become idle together: a request does not wake one of them for the
+// All loaded versions of a model become idle together: a request does not load one of them for the
 // others. One that failed keeps no other loaded. One that could not be loaded anew keeps all: what
 // serves may not come back. One that has stalled is in use: its memory would not come free.
 absl::Time ModelRegistry::IdleSince(const std::string& name, absl::Time now) const {
@@ -132,16 +132,16 @@ void ModelRegistry::UnloadIdle() {
       entry->status.state = ModelState::kIdle;
       changed.push_back(entry->status);
     }
-    CountSleeping();
+    UpdateAnyIdle();
   }
   for (const ModelStatus& status : changed) Notify(status);
   // So that the next load finds their memory.
   reaper_.AwaitFreed(given_up, SteadyNow() + ModelReaper::kEndTime);
 }
 
-void ModelRegistry::CountSleeping() {
-  any_sleeps_ = std::any_of(entries_.begin(), entries_.end(),
-                            [](const auto& entry) { return entry->status.IsIdle(); });
+void ModelRegistry::UpdateAnyIdle() {
+  any_idle_ = std::any_of(entries_.begin(), entries_.end(),
+                          [](const auto& entry) { return entry->status.IsIdle(); });
 }
 
 }  // namespace attendant

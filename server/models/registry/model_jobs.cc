@@ -54,13 +54,13 @@ void ModelRegistry::AddJob(Job::Kind kind, const std::string& name, Done done) {
   if (done != nullptr) done(status);
 }
 
-// A job joins the last one that waits for the same model, if that is to do the same. A wake has
-// nothing to wait for when its model was loaded since it was looked at.
+// A job joins the last one that waits for the same model, if that is to do the same. The load of an
+// idle model has nothing to wait for when its model was loaded since it was looked at.
 absl::Status ModelRegistry::TryAddJob(Job::Kind kind, const std::string& name, Done& done) {
   ATTENDANT_RETURN_IF_ERROR(CheckModelName(name));
   absl::MutexLock lock(&mutex_);
   if (draining_) return Stopping();
-  if (kind == Job::Kind::kWake && !AnySleeps(name)) return absl::OkStatus();
+  if (kind == Job::Kind::kLoadIdle && !AnyNeedsLoad(name)) return absl::OkStatus();
   auto job = std::find_if(jobs_.rbegin(), jobs_.rend(),
                           [&name](const Job& other) { return other.name == name; });
   if (job == jobs_.rend() || job->kind != kind) {
@@ -100,7 +100,7 @@ std::optional<ModelRegistry::Job> ModelRegistry::TakeJob() {
   absl::MutexLock lock(&mutex_);
   if (jobs_.empty()) {
     const Entry* const retry = NextRetry();
-    if (retry == nullptr || !retry->Sleeps()) return std::nullopt;
+    if (retry == nullptr || !retry->NeedsLoad()) return std::nullopt;
     return Job{.kind = Job::Kind::kRetry, .name = retry->status.name, .done = {}};
   }
   Job job = std::move(jobs_.front());
@@ -118,9 +118,9 @@ void ModelRegistry::Run(Job job) {
     case Job::Kind::kUnload:
       status = RunUnload(job.name);
       break;
-    case Job::Kind::kWake:
+    case Job::Kind::kLoadIdle:
     case Job::Kind::kRetry:
-      RunWake(job.name, /*only_failed=*/job.kind == Job::Kind::kRetry);
+      RunLoadIdle(job.name, /*only_failed=*/job.kind == Job::Kind::kRetry);
       break;
   }
   if (const std::shared_ptr<ModelMetrics> series = metrics_.FindModel(job.name)) {
@@ -128,7 +128,7 @@ void ModelRegistry::Run(Job job) {
   }
   for (Done& done : TakeRunning()) done(status);
   // The requests that came meanwhile do not wait for the loads of other models.
-  for (Done& done : TakeWoken(job.name)) done(absl::OkStatus());
+  for (Done& done : TakeIdleLoads(job.name)) done(absl::OkStatus());
   // So that the next load finds the memory of what this one has replaced. Its requests go on.
   if (job.kind != Job::Kind::kUnload) AwaitGivenUp(job.name);
 }
@@ -250,7 +250,7 @@ absl::Status ModelRegistry::EndLoad(const ModelSource& source, const std::string
     } else {
       FailLoad(*entry, failure);
     }
-    CountSleeping();
+    UpdateAnyIdle();
     status = entry->status;
   }
   if (model != nullptr) model->metrics->SetLoaded(model->LoadInfo());
@@ -266,7 +266,7 @@ absl::Status ModelRegistry::EndLoad(const ModelSource& source, const std::string
 void ModelRegistry::FailLoad(Entry& entry, const absl::Status& why) {
   entry.status.error = why;
   if (entry.status.IsIdle()) {
-    entry.SetNotWoken(why, options_.first_retry);
+    entry.FailIdleLoad(why, options_.first_retry);
   } else if (entry.status.state != ModelState::kReady) {
     GiveUp(entry);
     entry.status.state = ModelState::kFailed;
@@ -290,7 +290,7 @@ void ModelRegistry::GiveUpOthers(const std::string& name, const std::vector<Mode
                     gone.push_back(entry->status);
                     return true;
                   });
-    CountSleeping();
+    UpdateAnyIdle();
   }
   for (const ModelStatus& status : gone) Notify(status);
 }
@@ -308,7 +308,7 @@ absl::Status ModelRegistry::RunUnload(const std::string& name) {
         entry->status.error = absl::OkStatus();
         changed.push_back(entry->status);
       }
-      CountSleeping();
+      UpdateAnyIdle();
     }
     for (const ModelStatus& status : changed) Notify(status);
     return !changed.empty();

@@ -88,14 +88,14 @@ class ModelRegistry {
 
   // True if the model was unloaded because it was idle, so that a request must wait for its load.
   // False after a failed load until the next try is due. The version as for Find.
-  bool Sleeps(absl::string_view name, absl::string_view version = "") const;
+  bool NeedsLoad(absl::string_view name, absl::string_view version = "") const;
   // Starts the load of such a model. Calls `then` when the load has ended; Find then returns the
   // model or the error. RESOURCE_EXHAUSTED: too many loads wait. UNAVAILABLE: the server drains.
-  void Wake(const std::string& name, Done then);
+  void LoadIdle(const std::string& name, Done then);
 
   // The model to share in, for as long as a request lasts. The version is a decimal number, or
-  // empty: the highest that serves, or else the highest that was not woken. NOT_FOUND: no such
-  // model or version. UNAVAILABLE: it is loading, idle, draining, unloaded, lost, or failed to
+  // empty: the highest that serves, or else the highest that was not loaded again. NOT_FOUND: no
+  // such model or version. UNAVAILABLE: it is loading, idle, draining, unloaded, lost, or failed to
   // load; the message says why. INVALID_ARGUMENT: it is of the other kind.
   absl::StatusOr<std::shared_ptr<EncoderModel>> Find(absl::string_view name,
                                                      absl::string_view version = "") const;
@@ -135,14 +135,14 @@ class ModelRegistry {
     absl::Duration retry_pause;  // from the failure to `next_try`
 
     void SetModel(std::shared_ptr<ServableModel> loaded);
-    // The state, and `next_try`, of an idle model whose load failed.
-    void SetNotWoken(const absl::Status& why, absl::Duration first_retry);
-    bool Sleeps() const;
+    // Sets the state and `next_try` of an idle model whose load failed.
+    void FailIdleLoad(const absl::Status& why, absl::Duration first_retry);
+    bool NeedsLoad() const;
     int Rank() const;  // requests without a version go to the highest version of the highest rank
     absl::Status Unavailable() const;  // OK when it is ready
   };
   struct Job {
-    enum class Kind { kLoad, kUnload, kWake, kRetry };
+    enum class Kind { kLoad, kUnload, kLoadIdle, kRetry };
     Kind kind = Kind::kLoad;
     std::string name;
     std::vector<Done> done;
@@ -179,9 +179,9 @@ class ModelRegistry {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Run(Job job) ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<Done> TakeRunning() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool AnySleeps(const std::string& name) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // The ends of the wakes that wait for a model, none of whose versions sleeps any more.
-  std::vector<Done> TakeWoken(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool AnyNeedsLoad(const std::string& name) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // The loads of an idle model that wait, if none of its versions needs one any more.
+  std::vector<Done> TakeIdleLoads(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::vector<ModelSource>> FindSources(const std::string& name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RunLoad(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -189,8 +189,8 @@ class ModelRegistry {
   void FailLoads(const std::string& name, const absl::Status& why,
                  bool (*is_meant)(const Entry& entry)) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RunUnload(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Loads the versions that sleep: all, or those that could not be loaded again.
-  void RunWake(const std::string& name, bool only_failed) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Loads the versions that are idle: all, or those that could not be loaded again.
+  void RunLoadIdle(const std::string& name, bool only_failed) ABSL_LOCKS_EXCLUDED(mutex_);
   std::string Fingerprint(const ModelSource& source) const;  // as it is now
   // True if the version needs no load.
   bool IsCurrent(const ModelSource& source) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -213,7 +213,7 @@ class ModelRegistry {
   // Waits until what is given up of the model is freed, or the drain timeout passes. Returns
   // whether it is.
   bool AwaitGivenUp(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
-  void CountSleeping() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void UpdateAnyIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ModelLoader load_;
   ServerMetrics& metrics_;
@@ -229,7 +229,7 @@ class ModelRegistry {
   std::vector<Done> running_ ABSL_GUARDED_BY(mutex_);  // of the job that runs
   bool drain_announced_ ABSL_GUARDED_BY(mutex_) = false;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
-  std::atomic<bool> any_sleeps_{false};
+  std::atomic<bool> any_idle_{false};
 
   ModelReaper reaper_;
   std::thread loading_;  // last: it uses all of the above

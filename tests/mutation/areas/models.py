@@ -127,8 +127,8 @@ MUTANTS = {
         ("status.error.ok() && «status.stalled_workers == 0»", "true"),
         ("status.state == ModelState::kReady && «status.error.ok()» && ", "true"),
         ("entry->fingerprint = fingerprint;", ""),
-        ("kind == Job::Kind::kWake && !AnySleeps(name)", "false"),
-        ("for (Done& done : TakeWoken(job.name)) done(absl::OkStatus());", ""),
+        ("kind == Job::Kind::kLoadIdle && !AnyNeedsLoad(name)", "false"),
+        ("for (Done& done : TakeIdleLoads(job.name)) done(absl::OkStatus());", ""),
         ("const absl::Status failure = «WithReadableMessage(loaded.status())»;", "loaded.status()"),
     ],
     "server/models/registry/model_reaper.cc": [

@@ -103,7 +103,7 @@ MUTANTS = {
     "server/requests/request_run.cc": [
         ("state->SetWaiting(waits, id);", ""),
         ("kRequestBytes + bytes", "bytes"),
-        ("«status.ok()» ? DecodeMessage(std::move(run)) : run->EndUnwoken(status)", "true"),
+        ("«status.ok()» ? DecodeMessage(std::move(run)) : run->EndUnloaded(status)", "true"),
         ("SteadyNow() + kClocksDiffer < deadline", "true"),
         ("request->deadline = run->call_.deadline;", ""),
         ("model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));", ""),

@@ -27,28 +27,29 @@ class IdleModelTest : public ModelLifeTest {
 
   void AwaitIdle(int64_t times = 1) { AwaitChange("tiny", ModelState::kIdle, times); }
   void AwaitFailed(int64_t times) { AwaitChange("tiny", ModelState::kIdleFailed, times); }
-  void AwaitSleeps() {
+  void AwaitNeedsLoad() {
     const absl::Time limit = absl::Now() + kLimit;
-    while (!registry_.Sleeps("tiny")) ASSERT_LT(absl::Now(), limit);
+    while (!registry_.NeedsLoad("tiny")) ASSERT_LT(absl::Now(), limit);
   }
-  std::shared_ptr<EncoderModel> FindAwake() {
+  std::shared_ptr<EncoderModel> FindLoaded() {
     absl::StatusOr<std::shared_ptr<EncoderModel>> model = registry_.Find("tiny");
     while (!model.ok()) {  // it was idle already
-      Wake();
+      LoadAgain();
       model = registry_.Find("tiny");
     }
     return *std::move(model);
   }
-  void Wake() {
-    std::promise<void> awake;
-    registry_.Wake("tiny", [&](const absl::Status&) { awake.set_value(); });
-    awake.get_future().get();
+  void LoadAgain() {
+    std::promise<void> loaded;
+    registry_.LoadIdle("tiny", [&](const absl::Status&) { loaded.set_value(); });
+    loaded.get_future().get();
   }
   // As a request that has waited for the model.
-  absl::StatusOr<std::shared_ptr<EncoderModel>> FindWoken() {
-    std::promise<absl::StatusOr<std::shared_ptr<EncoderModel>>> woken;
-    registry_.Wake("tiny", [&](const absl::Status&) { woken.set_value(registry_.Find("tiny")); });
-    return woken.get_future().get();
+  absl::StatusOr<std::shared_ptr<EncoderModel>> FindAfterLoad() {
+    std::promise<absl::StatusOr<std::shared_ptr<EncoderModel>>> loaded;
+    registry_.LoadIdle("tiny",
+                       [&](const absl::Status&) { loaded.set_value(registry_.Find("tiny")); });
+    return loaded.get_future().get();
   }
   void AwaitScrape(const testing::Matcher<const std::string&>& expected) {
     const absl::Time limit = absl::Now() + kLimit;
@@ -69,26 +70,26 @@ class RetriedModelTest : public IdleModelTest {
 TEST_F(IdleModelTest, AnIdleModelIsUnloadedAndTheNextRequestLoadsIt) {
   Start();
   AwaitIdle();
-  EXPECT_TRUE(registry_.Sleeps("tiny"));
-  EXPECT_FALSE(registry_.Sleeps("nobody"));
+  EXPECT_TRUE(registry_.NeedsLoad("tiny"));
+  EXPECT_FALSE(registry_.NeedsLoad("nobody"));
   const ModelStatus status = registry_.List()[0];
   EXPECT_EQ(status.model, nullptr);
   EXPECT_TRUE(status.Serves());
   EXPECT_EQ(registry_.Describe("tiny", "1")->facts->hidden, kTinyConfig.hidden);
   EXPECT_TRUE(registry_.Ready().ok());
   load_gate_.Close();  // so that it cannot be idle again before it is looked at
-  std::future<void> woken = std::async(std::launch::async, [this] { Wake(); });
+  std::future<void> loaded = std::async(std::launch::async, [this] { LoadAgain(); });
   load_gate_.AwaitWaiting(1);
-  EXPECT_TRUE(registry_.Sleeps("tiny")) << "requests that come now wait too";
+  EXPECT_TRUE(registry_.NeedsLoad("tiny")) << "requests that come now wait too";
   load_gate_.Open();
-  woken.get();
+  loaded.get();
   AwaitIdle(2);
   EXPECT_GE(loads_, 2);
 }
 
 TEST_F(IdleModelTest, AModelInUseIsNotIdle) {
   Start();
-  const std::shared_ptr<EncoderModel> user = FindAwake();
+  const std::shared_ptr<EncoderModel> user = FindLoaded();
   const absl::Time end = absl::Now() + absl::Milliseconds(150);
   while (absl::Now() < end) ASSERT_EQ(registry_.List()[0].state, ModelState::kReady);
 }
@@ -99,34 +100,35 @@ TEST_F(IdleModelTest, ARequestWaitsForNoOtherModelThanItsOwn) {
   AwaitChange("other", ModelState::kIdle);
   AwaitIdle();
   load_gate_.Close();
-  using Woken = absl::StatusOr<std::shared_ptr<EncoderModel>>;
+  using Loaded = absl::StatusOr<std::shared_ptr<EncoderModel>>;
   // Whoever has the future shares in the model: it does not become idle again.
-  const auto wake = [this](const std::string& name) {
-    auto awake = std::make_shared<std::promise<Woken>>();
-    registry_.Wake(
-        name, [this, name, awake](const absl::Status&) { awake->set_value(registry_.Find(name)); });
-    return awake->get_future();
+  const auto load = [this](const std::string& name) {
+    auto loaded = std::make_shared<std::promise<Loaded>>();
+    registry_.LoadIdle(name, [this, name, loaded](const absl::Status&) {
+      loaded->set_value(registry_.Find(name));
+    });
+    return loaded->get_future();
   };
-  const auto is_awake = [](const std::future<Woken>& woken) {
-    return woken.wait_for(absl::ToChronoSeconds(kLimit)) == std::future_status::ready;
+  const auto is_loaded = [](const std::future<Loaded>& loaded) {
+    return loaded.wait_for(absl::ToChronoSeconds(kLimit)) == std::future_status::ready;
   };
-  const std::future<Woken> first = wake("tiny");
+  const std::future<Loaded> first = load("tiny");
   load_gate_.AwaitWaiting(1);
-  const std::future<Woken> other = wake("other");
-  const std::future<Woken> during = wake("tiny");
+  const std::future<Loaded> other = load("other");
+  const std::future<Loaded> during = load("tiny");
   load_gate_.Let(1);
-  EXPECT_TRUE(is_awake(first));
-  EXPECT_TRUE(is_awake(during)) << "it came while the model was loaded";
+  EXPECT_TRUE(is_loaded(first));
+  EXPECT_TRUE(is_loaded(during)) << "it came while the model was loaded";
   load_gate_.AwaitWaiting(1);
-  EXPECT_TRUE(is_awake(wake("tiny"))) << "it was ready already";
+  EXPECT_TRUE(is_loaded(load("tiny"))) << "it was ready already";
   load_gate_.Open();
-  EXPECT_TRUE(is_awake(other));
+  EXPECT_TRUE(is_loaded(other));
 }
 
 // Its only request was cancelled, and its worker is still busy with it.
 TEST_F(IdleModelTest, ALoadWaitsForTheMemoryOfAModelThatBecameIdle) {
   Start();
-  std::shared_ptr<EncoderModel> model = FindAwake();
+  std::shared_ptr<EncoderModel> model = FindLoaded();
   run_gate_.Close();
   std::future<absl::Status> request = Submit(model);
   run_gate_.AwaitWaiting(1);
@@ -146,8 +148,8 @@ TEST_F(IdleModelTest, AnIdleModelThatCannotBeLoadedSaysSo) {
   Start();
   AwaitIdle();
   Break();
-  Wake();
-  EXPECT_FALSE(registry_.Sleeps("tiny")) << "not tried again at once";
+  LoadAgain();
+  EXPECT_FALSE(registry_.NeedsLoad("tiny")) << "not tried again at once";
   const absl::Status status = registry_.Find("tiny").status();
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("config.json"));
@@ -161,7 +163,7 @@ TEST_F(IdleModelTest, AnIdleModelThatCannotBeLoadedIsNotReady) {
   AwaitIdle();
   EXPECT_THAT(metrics_.Scrape(), HasSubstr("attendant_model_loaded_info{"));
   Break();
-  Wake();
+  LoadAgain();
   const ModelStatus status = registry_.List()[0];
   EXPECT_EQ(status.state, ModelState::kIdleFailed);
   EXPECT_FALSE(status.Serves());
@@ -178,7 +180,7 @@ TEST_F(RetriedModelTest, AnIdleModelThatCannotBeLoadedIsTriedAgainWithoutRequest
   Start();
   AwaitIdle();
   Break();
-  Wake();
+  LoadAgain();
   AwaitFailed(3);
   EXPECT_FALSE(registry_.Ready().ok());
   load_gate_.Close();  // no load reads files that are being written
@@ -196,18 +198,18 @@ TEST_F(RetriedModelTest, EachRetryWaitsForTwiceAsLong) {
   AwaitIdle();
   Break();
   const absl::Time start = SteadyNow();
-  Wake();
+  LoadAgain();
   AwaitFailed(9);  // eight retries, after 1, 2, 4, ... 128 ms
   EXPECT_GE(SteadyNow() - start, absl::Milliseconds(255));
 }
 
-TEST_F(RetriedModelTest, ARetryWakesNoOtherVersion) {
+TEST_F(RetriedModelTest, ARetryLoadsNoOtherVersion) {
   WriteTinyModel(directory_ / "two");
   SetVersions({{1, "tiny"}, {2, "two"}});
   Start();
   AwaitIdle(2);
   WriteFile(directory_ / "two/config.json", "{");
-  Wake();
+  LoadAgain();
   const absl::Time limit = absl::Now() + kLimit;
   while (registry_.List()[0].state != ModelState::kIdle) ASSERT_LT(absl::Now(), limit);
   const int64_t loaded = Count(ModelState::kReady);
@@ -220,11 +222,11 @@ TEST_F(IdleModelTest, AnIdleModelForWhichMemoryIsShortStaysReady) {
   Start();
   AwaitIdle();
   highest_with_memory_ = 0;
-  const absl::Status status = FindWoken().status();
+  const absl::Status status = FindAfterLoad().status();
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("memory is short"));
   EXPECT_GT(RetryAfter(status), absl::Seconds(30));
-  EXPECT_FALSE(registry_.Sleeps("tiny")) << "not tried again at once";
+  EXPECT_FALSE(registry_.NeedsLoad("tiny")) << "not tried again at once";
   EXPECT_TRUE(registry_.List()[0].Serves());
   EXPECT_TRUE(registry_.Describe("tiny").ok());
   EXPECT_TRUE(registry_.Ready().ok());
@@ -237,14 +239,14 @@ TEST_F(RetriedModelTest, AModelForWhichMemoryWasShortIsLoadedForRequestsOnly) {
   Start();
   AwaitIdle();
   highest_with_memory_ = 0;
-  Wake();
-  AwaitSleeps();
+  LoadAgain();
+  AwaitNeedsLoad();
   highest_with_memory_ = 1;
   const int loads = loads_;
   ASSERT_TRUE(Load("other").ok());
   AwaitChange("other", ModelState::kIdle);
   EXPECT_EQ(loads_, loads + 1);
-  Wake();
+  LoadAgain();
   AwaitChange("tiny", ModelState::kReady, 2);
 }
 
@@ -254,8 +256,8 @@ TEST_F(RetriedModelTest, AModelForWhichMemoryIsShortIsTriedAgainSoonEachTime) {
   highest_with_memory_ = 0;
   absl::Status status;
   for (int i = 0; i < 12; ++i) {  // twice as long each time, the last pause would be 2 s
-    AwaitSleeps();
-    status = FindWoken().status();
+    AwaitNeedsLoad();
+    status = FindAfterLoad().status();
   }
   EXPECT_EQ(RetryAfter(status), absl::Seconds(1));
 }
@@ -265,7 +267,7 @@ TEST_F(IdleModelTest, AVersionForWhichMemoryIsShortLeavesItsRequestsToAnother) {
   Start();
   AwaitIdle(2);
   highest_with_memory_ = 1;
-  const absl::StatusOr<std::shared_ptr<EncoderModel>> model = FindWoken();
+  const absl::StatusOr<std::shared_ptr<EncoderModel>> model = FindAfterLoad();
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ((*model)->version, 1);
 }
@@ -274,7 +276,7 @@ TEST_F(IdleModelTest, AVersionForWhichMemoryIsShortLeavesItsRequestsToAnother) {
 TEST_F(IdleModelTest, AModelWhoseLastLoadFailedStaysLoaded) {
   WriteTinyModel(directory_ / "good");
   Start();
-  std::shared_ptr<EncoderModel> user = FindAwake();
+  std::shared_ptr<EncoderModel> user = FindLoaded();
   Break();
   EXPECT_FALSE(Load().ok());
   user.reset();
@@ -283,18 +285,18 @@ TEST_F(IdleModelTest, AModelWhoseLastLoadFailedStaysLoaded) {
   AwaitChange("other", ModelState::kIdle);  // it was used last
   EXPECT_EQ(registry_.List()[0].state, ModelState::kReady);
   ASSERT_TRUE(Load().ok());
-  AwaitSleeps();
+  AwaitNeedsLoad();
 }
 
 TEST_F(IdleModelTest, ADrainEndsTheRequestsThatWaitForTheLoadInProgress) {
   Start();
   AwaitIdle();
   load_gate_.Close();
-  std::promise<absl::Status> woken;
-  registry_.Wake("tiny", [&](const absl::Status& status) { woken.set_value(status); });
+  std::promise<absl::Status> loaded;
+  registry_.LoadIdle("tiny", [&](const absl::Status& status) { loaded.set_value(status); });
   load_gate_.AwaitWaiting(1);
   registry_.Drain(absl::InfiniteFuture());
-  std::future<absl::Status> end = woken.get_future();
+  std::future<absl::Status> end = loaded.get_future();
   EXPECT_EQ(end.wait_for(absl::ToChronoSeconds(kLimit)), std::future_status::ready);
   load_gate_.Open();
   EXPECT_TRUE(absl::IsUnavailable(end.get()));
@@ -304,7 +306,7 @@ TEST_F(IdleModelTest, ADrainEndsTheRequestsThatWaitForTheLoadInProgress) {
 TEST_F(IdleModelTest, AModelThatHasStalledStaysLoaded) {
   options_.batcher.stall_timeout = absl::Milliseconds(1);
   Start();
-  std::shared_ptr<EncoderModel> model = FindAwake();
+  std::shared_ptr<EncoderModel> model = FindLoaded();
   run_gate_.Close();
   std::future<absl::Status> request = Submit(model);
   while (registry_.List()[0].stalled_workers == 0) std::this_thread::yield();
@@ -314,7 +316,7 @@ TEST_F(IdleModelTest, AModelThatHasStalledStaysLoaded) {
   const absl::Time end = absl::Now() + absl::Milliseconds(150);
   while (absl::Now() < end) ASSERT_EQ(registry_.List()[0].state, ModelState::kReady);
   run_gate_.Open();
-  AwaitSleeps();
+  AwaitNeedsLoad();
 }
 
 // The time without requests begins when the model serves: a load may take longer than that time.
@@ -329,19 +331,19 @@ TEST_F(ModelLifeTest, TheTimeOfALoadIsNoIdleTime) {
   EXPECT_GE((*registry_.Find("tiny"))->last_used(), warm);
 }
 
-TEST_F(IdleModelTest, AVersionThatCannotBeWokenLeavesItsRequestsToAnother) {
+TEST_F(IdleModelTest, AVersionThatCannotBeLoadedAgainLeavesItsRequestsToAnother) {
   WriteTinyModel(directory_ / "two");
   SetVersions({{1, "tiny"}, {2, "two"}});
   Start();
   AwaitIdle(2);
-  EXPECT_TRUE(registry_.Sleeps("tiny", "2"));
-  EXPECT_FALSE(registry_.Sleeps("tiny", "3"));
+  EXPECT_TRUE(registry_.NeedsLoad("tiny", "2"));
+  EXPECT_FALSE(registry_.NeedsLoad("tiny", "3"));
   WriteFile(directory_ / "two/config.json", "{");
-  absl::StatusOr<std::shared_ptr<EncoderModel>> model = FindWoken();
+  absl::StatusOr<std::shared_ptr<EncoderModel>> model = FindAfterLoad();
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ((*model)->version, 1);
-  EXPECT_FALSE(registry_.Sleeps("tiny"));
-  EXPECT_FALSE(registry_.Sleeps("tiny", "1"));
+  EXPECT_FALSE(registry_.NeedsLoad("tiny"));
+  EXPECT_FALSE(registry_.NeedsLoad("tiny", "1"));
   const absl::Status failed = registry_.Find("tiny", "2").status();
   EXPECT_THAT(std::string(failed.message()), HasSubstr("config.json"));
   model->reset();
@@ -354,7 +356,7 @@ TEST_F(IdleModelTest, AVersionThatFailedKeepsNoOtherLoaded) {
   registry_.StartLoading();
   AwaitChange("tiny", ModelState::kFailed);
   AwaitIdle();
-  EXPECT_TRUE(registry_.Sleeps("tiny"));
+  EXPECT_TRUE(registry_.NeedsLoad("tiny"));
   EXPECT_EQ(registry_.List()[1].state, ModelState::kFailed);
 }
 

@@ -172,16 +172,16 @@ TEST_F(PolledIdleVersionsTest, ANewVersionLeavesTheOthersIdle) {
   SetVersions({{1, "tiny"}, {2, "two"}, {3, "three"}});
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(loads_, 3);
-  EXPECT_TRUE(registry_.Sleeps("tiny", "1"));
-  EXPECT_TRUE(registry_.Sleeps("tiny", "2"));
+  EXPECT_TRUE(registry_.NeedsLoad("tiny", "1"));
+  EXPECT_TRUE(registry_.NeedsLoad("tiny", "2"));
 }
 
-// What the repository's next change finds is what the wake has loaded.
-TEST_F(PolledIdleVersionsTest, AVersionThatWasWokenIsLoadedAnewOnlyIfItChangedSince) {
+// What the repository's next change finds is what the load of the idle model has loaded.
+TEST_F(PolledIdleVersionsTest, AVersionThatWasIdleIsLoadedAnewOnlyIfItChangedSince) {
   SetFingerprint(1, "second");
-  std::promise<void> awake;
-  registry_.Wake("tiny", [&](const absl::Status&) { awake.set_value(); });
-  awake.get_future().get();
+  std::promise<void> loaded;
+  registry_.LoadIdle("tiny", [&](const absl::Status&) { loaded.set_value(); });
+  loaded.get_future().get();
   EXPECT_EQ(loads_, 4);
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(loads_, 4);

@@ -141,7 +141,7 @@ class IdleRequestTest : public ModelRegistryTest {
 
 TEST_F(IdleRequestTest, ARequestWhoseModelBecameIdleAgainWaitsForAnotherLoad) {
   std::future<absl::Status> request = Start();
-  AwaitChange("tiny", ModelState::kIdle, 2);  // woken, and unloaded before the request went on
+  AwaitChange("tiny", ModelState::kIdle, 2);  // loaded, and unloaded before the request went on
   TakeHeld()();
   const absl::Status status = request.get();
   EXPECT_TRUE(status.ok()) << status;

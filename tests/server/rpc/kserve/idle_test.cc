@@ -49,7 +49,7 @@ TEST_F(KServeIdleTest, TheReasonNamesNoLoadThatFailed) {
 TEST_F(KServeIdleTest, AModelThatCannotBeLoadedAgainIsNotReady) {
   WriteFile(directory_ / "tiny/config.json", "{");
   absl::Notification tried;
-  registry_.Wake("tiny", [&tried](const absl::Status&) { tried.Notify(); });
+  registry_.LoadIdle("tiny", [&tried](const absl::Status&) { tried.Notify(); });
   tried.WaitForNotification();
   inference::RepositoryIndexResponse all, ready;
   models_.FillIndex(/*ready_only=*/false, all);

@@ -45,7 +45,7 @@ CONSTANTS = (
     ("kPageConnections", "HTTP connections beside those of `--max_http_connections`", "the one idle for longest is closed"),
     ("kMaxTextBytes", "bytes of a text whose offsets are asked for", "INVALID_ARGUMENT"),
     ("kMaxDepth", "levels of a request's JSON", "INVALID_ARGUMENT"),
-    ("kMaxRequestBytes", "bytes of an HTTP request's head", "HTTP 431"),
+    ("kMaxRequestHeadBytes", "bytes of an HTTP request's head", "HTTP 431"),
     ("kMaxHeaders", "headers of an HTTP request", "HTTP 431"),
     ("kMaxTokenizerFileBytes", "bytes of a `tokenizer.json`", "the model does not load"),
     ("kMaxVocabularyBytes", "bytes of a vocabulary's words, and of all added tokens", "the model does not load"),

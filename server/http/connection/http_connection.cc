@@ -147,7 +147,7 @@ class Connection final : public HttpConnection {
 
   void ReadHead() {
     parser_.emplace();
-    parser_->header_limit(kMaxRequestBytes);
+    parser_->header_limit(kMaxRequestHeadBytes);
     // A body has its limit when it is read. (boost::none refuses every body in Boost 1.74.)
     parser_->body_limit(std::numeric_limits<uint64_t>::max());
     Expire(times().head);

@@ -34,8 +34,8 @@ namespace attendant {
 // kBufferBytes, and the system the rest: pipelined requests wait for their turn.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
-  static constexpr size_t kMaxRequestBytes = 16384;  // of a head
-  static constexpr size_t kMaxHeaders = 128;         // in a head
+  static constexpr size_t kMaxRequestHeadBytes = 16384;
+  static constexpr size_t kMaxHeaders = 128;  // in a head
   static constexpr size_t kBufferBytes = 32768;
   static constexpr size_t kWriteBytes = 1 << 20;  // of an answer, that have their own time
 

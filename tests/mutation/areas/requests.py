@@ -107,7 +107,7 @@ MUTANTS = {
         ("SteadyNow() + kClocksDiffer < deadline", "true"),
         ("request->deadline = run->call_.deadline;", ""),
         ("model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));", ""),
-        ("times_.queue = finished.queue;", "times_.queue = request.compute;"),
+        ("times_.queue = finished.queue;", "times_.queue = finished.compute;"),
         ("metrics.ObservePhase(call_.method, Phase::kTotal, times_.total());", ""),
         ("metrics.ObservePhase(call_.method, Phase::kQueue, «times_.queue»);", "times_.compute"),
         ("if («absl::IsInvalidArgument(status)») dependencies_", "false"),

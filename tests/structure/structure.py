@@ -75,6 +75,7 @@ class Tree:
                       for f in self.files + self.pages}
         self.code = {f.as_posix(): reading.blank(self.texts[f.as_posix()]) for f in self.files
                      if f.suffix in rules.CODE_SUFFIXES}
+        self.definitions = {name: reading.definitions(code) for name, code in self.code.items()}
         self.includes = {name: list(reading.includes(self.texts[name])) for name in self.code}
         self.faults = []
         self.arrows = collections.defaultdict(set)     # module -> modules that it includes
@@ -231,10 +232,10 @@ class Tree:
     def check_library(self, sources):
         homes = {}  # what is known in some namespace -> the file that defines or declares it
         for header in sorted(set().union(*(self.reach(name) for name in sources))):
-            for known in reading.definitions(self.code[header]):
+            for known in self.definitions[header]:
                 homes.setdefault(known, header)
         for name in sources:
-            for (path, what), line in reading.definitions(self.code[name]).items():
+            for (path, what), line in self.definitions[name].items():
                 if path[-1:] != (None,):
                     continue
                 home = homes.get((path[:-1], what)) or homes.setdefault((path, what), name)
@@ -244,10 +245,10 @@ class Tree:
     def check_one_definition(self):
         """A type of two definitions: in a program that has both, one's functions may be called for the other."""
         homes = {}
-        for name, code in self.code.items():
+        for name, definitions in self.definitions.items():
             if module_of(name) in (None, "tests"):
                 continue
-            for (path, what), line in reading.definitions(code).items():
+            for (path, what), line in definitions.items():
                 is_type = "(" not in what and not re.match("k[A-Z]", what)
                 if None in path or not is_type:
                     continue

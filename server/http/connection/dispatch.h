@@ -11,7 +11,7 @@
 
 namespace attendant {
 
-// What becomes of a request whose head has come: a route takes it, or it has its answer already.
+// The way of a request whose head has come: a route takes it, or it has its answer already.
 struct Dispatched {
   HttpRoutes::Match match = {};
   // A page of the host, or why there is none. After it the connection ends, whatever the client

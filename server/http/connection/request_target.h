@@ -8,7 +8,7 @@
 
 namespace attendant {
 
-// What a request asks for (RFC 9112, 3.2): "/path?query", "http://authority/path?query", or "*" for
+// The target of a request (RFC 9112, 3.2): "/path?query", "http://authority/path?query", or "*" for
 // the server itself, which OPTIONS alone may ask for.
 struct RequestTarget {
   // The path, without the query. Escapes of letters, digits and "-._~" are undone, since they mean

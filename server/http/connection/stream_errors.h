@@ -9,16 +9,14 @@ class error_code;
 
 namespace attendant {
 
-// What an error of a connection's stream means.
-
 // True if the client's bytes are not HTTP.
 bool IsParseError(const boost::system::error_code& error);
 
 // The connection's end: `late` if the time is over, else the client has left.
 HttpEnd EndAfter(const boost::system::error_code& error, HttpEnd late);
 
-// The same for TLS's handshake. Who closes without a word of TLS, as a probe of the port does, has
-// left.
+// The same for TLS's handshake. A client that closes without a word of TLS, as a probe of the port
+// does, has left.
 HttpEnd EndAfterHandshake(const boost::system::error_code& error);
 
 }  // namespace attendant

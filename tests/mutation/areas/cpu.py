@@ -263,7 +263,7 @@ MUTANTS = {
         ("DotWords(«even», _mm512_srli_epi16(x, 8)", "_mm512_castps_si512(c)"),
     ],
     "kernels/cpu/simd/levels/simd_avx2_vnni.h": [
-        ("_mm256_castps_si256(c), «_mm256_castps_si256(a)»", "_mm256_castps_si256(b)"),
+        ("(__m256i)c, «_mm256_castps_si256(a)»", "_mm256_castps_si256(b)"),
     ],
     "kernels/cpu/simd/cpu_isa.cc": [
         ("missing = «FirstMissing(level->base, words)»", "static_cast<const Level*>(nullptr)"),
@@ -276,7 +276,8 @@ MUTANTS = {
     "kernels/cpu/simd/matmul_tiles.inc": [
         ("«static_cast<const char*>(args.x) + part.begin * 4»;", "static_cast<const char*>(args.x)"),
         ("«weight + column * args.groups + part.begin * kPanel»;", "weight + column * args.groups"),
-        ("sums[r][v] = «Load(reinterpret_cast<const float*>(y + r * args.y_bytes) + at, real)»;", "Set(0)"),
+        ("ContinueSum(«Load(reinterpret_cast<const float*>(y + r * args.y_bytes) + at, real)»,", "Set(0)"),
+        ("ValueOf<Output>(sums[r][v], args.terms, «row + r», at,", "row"),
         ("{.begin = «part * args.groups / parts», .end = (part + 1)", "0"),
     ],
 }

@@ -40,6 +40,7 @@ struct alignas(64) __m512i {
   __m256i low, high;
 };
 using __m512bh = __m512i;
+using __v16si = __m512i;  // the compiler's type of its lanes
 
 #define ATTENDANT_EMULATED static inline __attribute__((always_inline))
 

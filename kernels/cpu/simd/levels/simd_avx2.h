@@ -13,6 +13,7 @@ namespace attendant::cpu {
 namespace avx2 {
 
 using F32 = __m256;
+using S32 = __v8si;  // not __m256i: g++ 12 would copy it in every step of a tile
 using Mask = __m256i;
 inline constexpr int64_t kLanes = 8;
 
@@ -49,6 +50,9 @@ ATTENDANT_INLINE void Store(float* p, F32 v, Mask mask) {
   if (IsFull(mask)) return Store(p, v);
   _mm256_maskstore_ps(p, mask, v);
 }
+ATTENDANT_INLINE F32 ToF32(S32 v) { return _mm256_cvtepi32_ps((__m256i)v); }
+ATTENDANT_INLINE F32 S32AsF32(S32 v) { return _mm256_castsi256_ps((__m256i)v); }
+ATTENDANT_INLINE S32 F32AsS32(F32 v) { return (S32)_mm256_castps_si256(v); }
 ATTENDANT_INLINE F32 Set(float x) { return _mm256_set1_ps(x); }
 ATTENDANT_INLINE F32 Select(Mask mask, F32 yes, F32 no) {
   return _mm256_blendv_ps(no, yes, _mm256_castsi256_ps(mask));

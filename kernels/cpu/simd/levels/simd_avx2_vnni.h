@@ -9,11 +9,10 @@
 namespace attendant::cpu {
 namespace avx2 {
 
-// c + a[0] * b[0] + ... + a[3] * b[3] in each lane: c is s32, a four u8, b four s8, all held as the
-// bits of floats. Exact, but for sums beyond 32 bits.
-ATTENDANT_INLINE F32 DotBytes(F32 c, F32 a, F32 b) {
-  return _mm256_castsi256_ps(_mm256_dpbusd_avx_epi32(_mm256_castps_si256(c), _mm256_castps_si256(a),
-                                                     _mm256_castps_si256(b)));
+// c + a[0] * b[0] + ... + a[3] * b[3] in each lane: c is s32; a, four u8, and b, four s8, are held
+// as the bits of floats. Exact, but for sums beyond 32 bits.
+ATTENDANT_INLINE S32 DotBytes(S32 c, F32 a, F32 b) {
+  return (S32)_mm256_dpbusd_avx_epi32((__m256i)c, _mm256_castps_si256(a), _mm256_castps_si256(b));
 }
 
 }  // namespace avx2

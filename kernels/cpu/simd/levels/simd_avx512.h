@@ -13,6 +13,7 @@ namespace attendant::cpu {
 namespace avx512 {
 
 using F32 = __m512;
+using S32 = __v16si;  // not __m512i: g++ 12 would copy it in every step of a tile
 using Mask = __mmask16;
 inline constexpr int64_t kLanes = 16;
 
@@ -30,6 +31,9 @@ ATTENDANT_INLINE F32 Load(const float* p) { return _mm512_loadu_ps(p); }
 ATTENDANT_INLINE F32 Load(const float* p, Mask mask) { return _mm512_maskz_loadu_ps(mask, p); }
 ATTENDANT_INLINE void Store(float* p, F32 v) { _mm512_storeu_ps(p, v); }
 ATTENDANT_INLINE void Store(float* p, F32 v, Mask mask) { _mm512_mask_storeu_ps(p, mask, v); }
+ATTENDANT_INLINE F32 ToF32(S32 v) { return _mm512_cvtepi32_ps((__m512i)v); }
+ATTENDANT_INLINE F32 S32AsF32(S32 v) { return _mm512_castsi512_ps((__m512i)v); }
+ATTENDANT_INLINE S32 F32AsS32(F32 v) { return (S32)_mm512_castps_si512(v); }
 ATTENDANT_INLINE F32 Set(float x) { return _mm512_set1_ps(x); }
 ATTENDANT_INLINE F32 Select(Mask mask, F32 yes, F32 no) {
   return _mm512_mask_blend_ps(mask, no, yes);

@@ -9,11 +9,10 @@
 namespace attendant::cpu {
 namespace avx512 {
 
-// c + a[0] * b[0] + ... + a[3] * b[3] in each lane: c is s32, a four u8, b four s8, all held as the
-// bits of floats. Exact, but for sums beyond 32 bits.
-ATTENDANT_INLINE F32 DotBytes(F32 c, F32 a, F32 b) {
-  return _mm512_castsi512_ps(
-      _mm512_dpbusd_epi32(_mm512_castps_si512(c), _mm512_castps_si512(a), _mm512_castps_si512(b)));
+// c + a[0] * b[0] + ... + a[3] * b[3] in each lane: c is s32; a, four u8, and b, four s8, are held
+// as the bits of floats. Exact, but for sums beyond 32 bits.
+ATTENDANT_INLINE S32 DotBytes(S32 c, F32 a, F32 b) {
+  return (S32)_mm512_dpbusd_epi32((__m512i)c, _mm512_castps_si512(a), _mm512_castps_si512(b));
 }
 
 }  // namespace avx512

@@ -275,8 +275,9 @@ TEST(MatmulOutputsOfLevelsTest, AreThese) {
     EXPECT_EQ(has(DType::kBf16, MatmulOutput::kActivated), bf16);
     EXPECT_EQ(has(DType::kBf16, MatmulOutput::kGated), bf16);
     EXPECT_EQ(has(DType::kBf16, MatmulOutput::kAdded), amx);
-    for (const MatmulOutput output : {MatmulOutput::kBf16, MatmulOutput::kAdded,
-                                      MatmulOutput::kActivated, MatmulOutput::kGated})
+    EXPECT_EQ(has(DType::kInt8, MatmulOutput::kBf16), bf16);
+    for (const MatmulOutput output :
+         {MatmulOutput::kAdded, MatmulOutput::kActivated, MatmulOutput::kGated})
       EXPECT_EQ(has(DType::kInt8, output), amx) << static_cast<int>(output);
   }
 }

@@ -81,7 +81,7 @@ class Connection final : public HttpConnection {
     if (entered_) call_->state().Cancel();
   }
   Phase phase() const override {
-    if (entered_) return Phase::kInWork;
+    if (entered_) return IsSendingOpenAnswer() ? Phase::kNew : Phase::kInWork;
     if (call_) return Phase::kSending;
     return has_served_ ? Phase::kWaiting : Phase::kNew;
   }
@@ -106,6 +106,11 @@ class Connection final : public HttpConnection {
   }
   beast::tcp_stream& tcp_stream() { return beast::get_lowest_layer(stream_); }
   void Expire(absl::Duration time) { tcp_stream().expires_after(absl::ToChronoNanoseconds(time)); }
+
+  // Anybody may ask for such answers, and may leave them unread.
+  bool IsSendingOpenAnswer() const {
+    return writing_ && call_->route().call.group == MethodGroup::kOpen;
+  }
 
   // The next request of a connection that stays. What of it has come already is in the buffer.
   void AwaitRequest() {
@@ -279,6 +284,7 @@ class Connection final : public HttpConnection {
     const bool head_only = parser_->get().method() == http::verb::head;
     answer_body_ = head_only ? std::string() : std::move(response.body);
     written_ = 0;
+    writing_ = true;
     WritePart(keep_alive, time);
   }
 
@@ -313,6 +319,7 @@ class Connection final : public HttpConnection {
   // Gives back what the request and its answer held.
   void LeaveRoute() {
     call_.reset();
+    writing_ = false;
     idle_since_ = SteadyNow();
     if (std::exchange(entered_, false)) host_.Leave();
   }
@@ -358,6 +365,7 @@ class Connection final : public HttpConnection {
   std::optional<RouteCall> call_;       // of a route, until its answer is written
   bool entered_ = false;                // the host counts it
   std::optional<HttpResponse> answer_;  // that waits for the end of a read
+  bool writing_ = false;
   // Of the answer.
   std::string answer_head_;
   std::string answer_body_;

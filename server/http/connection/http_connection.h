@@ -75,7 +75,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   };
 
   enum class Phase {
-    kNew,      // no request of a route has been answered, and none is there
+    // No request of a route has been answered, and none is there; or the client has yet to take the
+    // answer of a route that is open to anybody.
+    kNew,
     kWaiting,  // for the next request of a route
     kSending,  // the client sends the body of such a request
     kInWork,   // such a request is in work: the others may give way to a new connection

@@ -124,7 +124,8 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   Phase phase ABSL_GUARDED_BY(mutex) = Phase::kServing;
   int64_t entered ABSL_GUARDED_BY(mutex) = 0;  // requests of routes until their answers are written
   SteadyCondVar none_entered;
-  int64_t in_work ABSL_GUARDED_BY(mutex) = 0;  // exchanges
+  int64_t in_work ABSL_GUARDED_BY(mutex) = 0;      // exchanges
+  bool all_closed ABSL_GUARDED_BY(mutex) = false;  // no further exchange begins
 
   asio::executor_work_guard<asio::io_context::executor_type> work{loop->get_executor()};
   std::thread thread;  // last: it uses all of the above
@@ -160,8 +161,9 @@ HttpEndpoint::Impl::Impl(ListeningSocket listening, ServerMetrics& counters, Htt
 HttpEndpoint::Impl::~Impl() {
   asio::post(*loop, [this] { CloseAll(); });
   {
-    const auto none = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex) { return in_work == 0; };
-    absl::MutexLock lock(&mutex, absl::Condition(&none));
+    const auto ended = [this]()
+                           ABSL_SHARED_LOCKS_REQUIRED(mutex) { return all_closed && in_work == 0; };
+    absl::MutexLock lock(&mutex, absl::Condition(&ended));
   }
   work.reset();
   thread.join();
@@ -177,6 +179,8 @@ void HttpEndpoint::Impl::CloseAll() {
     const std::shared_ptr<HttpConnection> connection = connections.begin()->second;
     connection->Close(HttpEnd::kNormal);
   }
+  absl::MutexLock lock(&mutex);
+  all_closed = true;
 }
 
 bool HttpEndpoint::Impl::Page(absl::string_view path, bool takes_gzip, HttpResponse& response) {

@@ -63,7 +63,8 @@ MUTANTS = {
         ("if (entered_) call_->state().Cancel();", ""),
         ("if (peer_closed_) call_->state().Cancel();", ""),
         ("if (std::exchange(entered_, false)) host_.Leave();", ""),
-        ("if (entered_) return Phase::kInWork;", ""),
+        ("if (entered_) return IsSendingOpenAnswer() ? Phase::kNew : Phase::kInWork;", ""),
+        ("return «writing_» && call_->route()", "true"),
         ("if (call_) return Phase::kSending;", ""),
         ("parser_->keep_alive() && !host_.ends_connections()", "parser_->keep_alive()"),
         ("has_served_ ? times().idle : times().head", "times().head"),
@@ -73,6 +74,7 @@ MUTANTS = {
     ],
     "server/http/port/http_endpoint.cc": [
         ("impl_->entered > 0 && «SteadyNow() < deadline»", "false"),
+        ("return «all_closed» && in_work == 0;", "true"),
         ("return «phase != Phase::kServing»;", "phase == Phase::kClosing"),
         ("entered >= doors.limits.max_connections", "entered > doors.limits.max_connections"),
         ("if («gone != connections.end()») gone->second->PeerClosed();", "false"),

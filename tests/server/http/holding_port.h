@@ -23,6 +23,7 @@ namespace attendant {
 
 inline constexpr char kPath[] = "/hold";
 inline constexpr char kOpenPath[] = "/open";
+inline constexpr char kLargePath[] = "/large";
 inline constexpr int kMaxRequests = 2;
 inline constexpr size_t kPlaces = kMaxRequests + HttpLimits::kPageConnections;
 
@@ -30,8 +31,11 @@ inline void EndWell(std::unique_ptr<HttpExchange> exchange) {
   EndExchange(std::move(exchange), absl::OkStatus());
 }
 
-// A port with an open route, and one which has two requests in work at most. They wait until the
-// test ends them.
+// Of an answer that no socket's buffers hold.
+inline constexpr size_t kLargeBytes = 4 << 20;
+
+// A port with two open routes, one of a large answer, and one which has two requests in work at
+// most. They wait until the test ends them.
 class HoldingPortTest : public testing::Test {
  protected:
   explicit HoldingPortTest(HttpConnection::Times times = {}) {
@@ -43,10 +47,15 @@ class HoldingPortTest : public testing::Test {
       if (++came_ > kMaxRequests) return EndExchange(std::move(exchange), absl::OkStatus());
       held_.push_back(std::move(exchange));
     };
+    const auto end_large = [](std::unique_ptr<HttpExchange> exchange) {
+      exchange->response.body = std::string(kLargeBytes, 'x');
+      EndWell(std::move(exchange));
+    };
     endpoint_ = *HttpEndpoint::Listen(
         "127.0.0.1:0", metrics_, {.ready = [] { return absl::OkStatus(); }}, {},
         {.routes = {MakeHttpRoute("POST", kPath, MethodGroup::kInfer, error, hold, {}),
-                    MakeHttpRoute("GET", kOpenPath, MethodGroup::kOpen, error, EndWell, {})},
+                    MakeHttpRoute("GET", kOpenPath, MethodGroup::kOpen, error, EndWell, {}),
+                    MakeHttpRoute("GET", kLargePath, MethodGroup::kOpen, error, end_large, {})},
          .requests = &requests_,
          .limits = {.max_connections = kMaxRequests},
          .times = times});

@@ -26,7 +26,12 @@ struct HttpAnswer {
 // One connection to a port of this machine, with bytes as the test writes them.
 class HttpClient {
  public:
-  explicit HttpClient(int port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+  // `receive_buffer`: bytes of answers that the system holds, about; 0: its default.
+  explicit HttpClient(int port, int receive_buffer = 0) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    if (receive_buffer > 0) {
+      EXPECT_EQ(setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer)),
+                0);
+    }
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(port));

@@ -10,15 +10,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <ctime>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "server/http/port/http_endpoint.h"
 #include "server/net/listening_socket.h"
@@ -120,6 +124,72 @@ TEST_F(HttpConnectionTest, BodiesThatDoNotComeGiveWayBeforeAnOlderRequestInWork)
   for (size_t i = 0; i < kPlaces; ++i) slow.push_back(Sending());
   EndWell(std::move(exchange));
   EXPECT_EQ(client.Read().code, 200);
+}
+
+TEST_F(HttpConnectionTest, OpenAnswersThatNobodyTakesKeepNobodyOut) {
+  HttpClient client(endpoint_->port());
+  client.Post(kPath, "");
+  std::unique_ptr<HttpExchange> exchange = AwaitRequest();
+  std::vector<std::unique_ptr<HttpClient>> slow;
+  for (size_t i = 1; i < kPlaces; ++i) {
+    slow.push_back(std::make_unique<HttpClient>(endpoint_->port(), 4096));
+    slow.back()->Get(kLargePath, "Connection: close\r\n");
+    EXPECT_EQ(slow.back()->Read(/*with_body=*/false).code, 200);
+  }
+  EXPECT_EQ(Probe(), 200);
+  EXPECT_THAT(metrics_.Scrape(),
+              HasSubstr("attendant_http_connections_total{result=\"replaced\"} 1\n"));
+  EXPECT_LT(slow.front()->ReadAll().size(), kLargeBytes) << "the oldest";
+  EXPECT_EQ(slow.back()->ReadAll().size(), kLargeBytes) << "who reads on gets it";
+  EndWell(std::move(exchange));
+  EXPECT_EQ(client.Read().code, 200);
+}
+
+// Two requests that are there at once, of which the first keeps the port's thread busy.
+TEST_F(HttpConnectionTest, TheEndOfThePortWaitsForARequestThatItBegins) {
+  constexpr absl::Duration kWhile = absl::Milliseconds(50);
+  std::atomic<int> pages = 0;
+  absl::Notification first_page, second_page, first_may_end, second_may_end, destroyed;
+  const auto busy_page = [&] {
+    const bool first = ++pages == 1;
+    (first ? first_page : second_page).Notify();
+    (first ? first_may_end : second_may_end).WaitForNotification();
+    return std::string("done");
+  };
+  absl::Notification handed_over;
+  absl::AnyInvocable<void()> request;
+  RequestDependencies requests = requests_;
+  requests.small_requests = [&](absl::AnyInvocable<void()> work) {
+    request = std::move(work);
+    handed_over.Notify();
+  };
+  auto endpoint = *HttpEndpoint::Listen(
+      "127.0.0.1:0", metrics_, {.ready = [] { return absl::OkStatus(); }},
+      {{.path = "/busy", .content_type = "text/plain", .body = busy_page}},
+      {.routes = {MakeHttpRoute("POST", kPath, MethodGroup::kInfer, nullptr, EndWell, {})},
+       .requests = &requests,
+       .limits = {.max_connections = kMaxRequests}});
+  HttpClient body(endpoint->port()), first(endpoint->port()), second(endpoint->port());
+  body.Write(absl::StrCat("POST ", kPath,
+                          " HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+                          "Content-Length: 1\r\n\r\n"));
+  EXPECT_EQ(body.Read().code, 100);
+  first.Get("/busy");
+  first_page.WaitForNotification();
+  second.Get("/busy");
+  body.Write("x");
+  first_may_end.Notify();
+  second_page.WaitForNotification();
+  std::thread end([&] {
+    endpoint.reset();
+    destroyed.Notify();
+  });
+  EXPECT_FALSE(destroyed.WaitForNotificationWithTimeout(kWhile)) << "the port's thread is busy";
+  second_may_end.Notify();
+  handed_over.WaitForNotification();
+  EXPECT_FALSE(destroyed.WaitForNotificationWithTimeout(kWhile)) << "the request is in work";
+  request();
+  end.join();
 }
 
 TEST_F(HttpConnectionTest, TheLastAnswersOfAServerEndTheirConnections) {

@@ -33,6 +33,13 @@ absl::Status ReferenceModule(const Call& call, const Outputs& outputs) {
 
 }  // namespace
 
+int64_t MaxPackedBytes(int64_t outputs, int64_t inputs) {
+  constexpr int64_t kMaxFill =
+      63;  // the widest panels have 64 outputs, the longest steps 64 inputs
+  return ((outputs + kMaxFill) * (inputs + kMaxFill) + outputs) *
+         static_cast<int64_t>(sizeof(float));
+}
+
 absl::string_view Module::isa_name() const { return cpu::CpuIsaName(isa_.isa); }
 
 Call Module::HeadsCall(const Call& call, const Projected& projected) const {

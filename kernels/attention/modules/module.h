@@ -74,6 +74,10 @@ class Module {
   const cpu::IsaLevel& isa_;
 };
 
+// The most bytes that MakeModule packs a linear layer [outputs, inputs] and its bias to, whatever
+// the kernels: these fill up outputs and inputs.
+int64_t MaxPackedBytes(int64_t outputs, int64_t inputs);
+
 // Packs the weights for the kernels of `isa` (FindIsa). INVALID_ARGUMENT when config and weights
 // disagree; UNIMPLEMENTED for a dtype that is not f32 or bf16, or has no fast matmuls with `isa`;
 // RESOURCE_EXHAUSTED when the packed weights do not fit in memory; UNAVAILABLE when `isa` is null.

@@ -117,9 +117,11 @@ absl::Status PlanMultiHead(const v1::MultiHeadAttention& kind, AttendPlan& plan)
   for (size_t i = 0; i < fields.size(); ++i) {
     if (!fields[i].present) continue;
     ATTENDANT_ASSIGN_OR_RETURN(multi_head.tensors[i], ReadField(fields[i]));
-    // A copy in f32, and the packed one.
-    plan.operand_bytes += multi_head.tensors[i]->count *
-                          (static_cast<int64_t>(sizeof(float)) + attention::ValueBytes(call.dtype));
+    const WireTensor& tensor = *multi_head.tensors[i];
+    // A copy in f32, and what it is packed to.
+    plan.operand_bytes += tensor.count * static_cast<int64_t>(sizeof(float));
+    if (tensor.rank() == 2)
+      plan.operand_bytes += attention::MaxPackedBytes(tensor.dim(0), tensor.dim(1));
   }
   call.kind = Kind::kMultiHead;
   return SplitHeads(multi_head.config.heads, plan);

@@ -121,7 +121,7 @@ const Size kSizes[] = {
        SetVector(*r.mutable_additive()->mutable_score_weight(), Numbers(1, 3, 8));
      },
      (3 * kDim + 3 * kDim + 3) * 4},
-    {"WeightsOfAModule",  // in f32, and packed
+    {"WeightsOfAModule",  // in f32, and packed: filled up, with a bias each
      [](auto& r) {
        v1::MultiHeadAttention& kind = *r.mutable_multi_head();
        kind.set_heads(2);

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/attention/modules/module.h"
 #include "tests/server/rpc/attention/fixture.h"
 
 namespace attendant {
@@ -242,8 +243,9 @@ TEST_F(AttentionTest, WeightsOfARequestArePaidForBeforeTheyArePacked) {
   }
   const auto bytes = static_cast<int64_t>(request.ByteSizeLong());
   const int64_t parsed = kRequestBytes + 2 * bytes + 4096;
-  for (const auto& [room, code] : {std::pair{parsed, grpc::StatusCode::RESOURCE_EXHAUSTED},
-                                   std::pair{10 * parsed, grpc::StatusCode::INVALID_ARGUMENT}}) {
+  const int64_t little = parsed + 4 * attention::MaxPackedBytes(4, 500);
+  for (const auto& [room, code] : {std::pair{little, grpc::StatusCode::RESOURCE_EXHAUSTED},
+                                   std::pair{10 * little, grpc::StatusCode::INVALID_ARGUMENT}}) {
     InProcessServer::Options options;
     options.flags.memory.max_pending_request_bytes = room;
     Start(options);

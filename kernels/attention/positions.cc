@@ -78,13 +78,18 @@ void ForEachToken(const PositionedRows& operand, ThreadPool& pool, Visit visit) 
 }  // namespace
 
 void FillSinusoidal(int64_t positions, int64_t dim, float base, float* table) {
-  for (int64_t column = 0; column < dim; ++column) {
-    const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(dim);
+  for (int64_t column = 0; column < dim; column += 2) {
+    const double exponent = static_cast<double>(column) / static_cast<double>(dim);
     const double rate = std::pow(static_cast<double>(base), -exponent);
+    const double rate_sine = std::sin(rate), rate_cosine = std::cos(rate);
+    // An addition of angles errs by 1e-16: a million positions by less than f32 shows.
+    double sine = 0, cosine = 1;
     for (int64_t p = 0; p < positions; ++p) {
-      const double angle = static_cast<double>(p) * rate;
-      table[p * dim + column] =
-          static_cast<float>(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      table[p * dim + column] = static_cast<float>(sine);
+      if (column + 1 < dim) table[p * dim + column + 1] = static_cast<float>(cosine);
+      const double next = sine * rate_cosine + cosine * rate_sine;
+      cosine = cosine * rate_cosine - sine * rate_sine;
+      sine = next;
     }
   }
 }

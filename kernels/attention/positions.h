@@ -13,6 +13,14 @@ namespace attendant::attention {
 
 inline constexpr float kDefaultBase = 10000;
 
+// The time of the functions below, in the multiply-adds of Cost::operations that take as long: for
+// a value of a table; for a value that a table is added to; for a pair of a token whose angle is
+// computed, and for the same pair of each head, which is turned.
+inline constexpr int64_t kSinusoidalOperations = 256;
+inline constexpr int64_t kAddPositionOperations = 32;
+inline constexpr int64_t kAngleOperations = 1024;
+inline constexpr int64_t kTurnOperations = 64;
+
 // table [positions, dim]: sin(p / base^(2i / dim)) in column 2i, cos of the same in column 2i + 1
 // (Vaswani et al. 2017); an odd dim ends with a sine. REQUIRES: base is finite and above 0.
 void FillSinusoidal(int64_t positions, int64_t dim, float base, float* table);

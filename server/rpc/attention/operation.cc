@@ -98,6 +98,31 @@ PositionedRows Positioned(const InputRows& rows, const Sequences& sequences, DTy
                    rows.row_stride}};
 }
 
+// What the positions of an operand cost, as Cost::operations counts it.
+int64_t PositionOperations(const AttendPositions& positions, const InputRows& rows,
+                           const Sequences& sequences) {
+  const int64_t token_values = rows.heads * rows.dim;
+  if (positions.rotary.has_value()) {
+    return sequences.tokens() *
+           (rows.dim * attention::kAngleOperations + token_values * attention::kTurnOperations) / 2;
+  }
+  const int64_t table = positions.sinusoidal ? sequences.max_len() * rows.dim : 0;
+  return table * attention::kSinusoidalOperations +
+         sequences.tokens() * token_values * attention::kAddPositionOperations;
+}
+
+// The same of all operands that have memory of their own.
+int64_t PositionOperations(const AttendPlan& plan) {
+  const AttendPositions& positions = plan.positions;
+  if (!positions.any()) return 0;
+  const attention::Call& call = plan.call;
+  int64_t operations = PositionOperations(positions, call.query, call.queries);
+  if (plan.own_key) operations += PositionOperations(positions, call.key, call.keys);
+  if (plan.own_value && positions.to_value)
+    operations += PositionOperations(positions, call.value, call.keys);
+  return operations;
+}
+
 }  // namespace
 
 AttendOperation::AttendOperation(AttendPlan& plan, ByteBudget::Share memory)
@@ -121,7 +146,7 @@ absl::StatusOr<std::unique_ptr<AttendOperation>> AttendOperation::Make(AttendPla
   if (plan.multi_head.has_value()) {
     ATTENDANT_RETURN_IF_ERROR(operation->PackModule(*plan.multi_head));
   }
-  ATTENDANT_RETURN_IF_ERROR(operation->Measure(model, max_response_bytes));
+  ATTENDANT_RETURN_IF_ERROR(operation->Measure(plan, model, max_response_bytes));
   operation->CopyTensors(plan);
   return operation;
 }
@@ -150,8 +175,10 @@ absl::Status AttendOperation::PackModule(const MultiHeadPlan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status AttendOperation::Measure(const AttentionModel& model, int64_t max_response_bytes) {
+absl::Status AttendOperation::Measure(const AttendPlan& plan, const AttentionModel& model,
+                                      int64_t max_response_bytes) {
   ATTENDANT_ASSIGN_OR_RETURN(cost_, attention::Measure(call_, model.threads));
+  cost_.operations += PositionOperations(plan);
   int64_t scratch_bytes = cost_.scratch_bytes;
   if (positions_.sinusoidal) {  // its table is as long as the longest sequence
     const int64_t width = std::max({call_.query.dim, call_.key.dim, call_.value.dim});

@@ -52,7 +52,8 @@ class AttendOperation final : public Operation {
   AttendOperation(AttendPlan& plan, ByteBudget::Share memory);
 
   absl::Status PackModule(const MultiHeadPlan& plan);
-  absl::Status Measure(const AttentionModel& model, int64_t max_response_bytes);
+  absl::Status Measure(const AttendPlan& plan, const AttentionModel& model,
+                       int64_t max_response_bytes);
   void CopyTensors(const AttendPlan& plan);
   bool has_added_positions() const { return positions_.sinusoidal || !learned_positions_.empty(); }
   absl::Status AddPositions(ThreadPool& pool);

@@ -80,6 +80,24 @@ TEST_F(PositionsTest, SinusoidalMatchesTheFormula) {
   }
 }
 
+TEST_F(PositionsTest, SinusoidalIsAsExactFarAwayAsNearby) {
+  constexpr int64_t kPositions = 20000, kDims = 6;
+  std::vector<float> table(static_cast<size_t>(kPositions * kDims));
+  FillSinusoidal(kPositions, kDims, 2, table.data());
+  double largest = 0;
+  for (int64_t p = 0; p < kPositions; ++p) {
+    for (int64_t column = 0; column < kDims; ++column) {
+      const double angle =
+          static_cast<double>(p) *
+          std::pow(2, -static_cast<double>(column / 2 * 2) / static_cast<double>(kDims));
+      const double exact = column % 2 == 0 ? std::sin(angle) : std::cos(angle);
+      const double value = table[static_cast<size_t>(p * kDims + column)];
+      largest = std::max(largest, std::abs(value - exact));
+    }
+  }
+  EXPECT_LE(largest, 3.1e-8) << "half a unit in the last place of f32";
+}
+
 TEST_F(PositionsTest, RotaryMatchesTransformers) {
   ExpectRotated("rotary_half_10000", {});
   ExpectRotated("rotary_half_500000", {.base = 500000});

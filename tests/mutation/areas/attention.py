@@ -19,7 +19,7 @@ MUTANTS = {
         ("mask_.window < end - query - 1", "mask_.window < end - query - 2"),
     ],
     "kernels/attention/positions.cc": [
-        ("static_cast<double>(column / 2 * 2)", "static_cast<double>(column)"),
+        ("const double next = «sine * rate_cosine + cosine * rate_sine»;", "sine"),
         ("options.interleaved ? 1 : pairs", "options.interleaved ? 1 : operand.rows.dim / 2"),
     ],
     "kernels/attention/sequences.cc": [

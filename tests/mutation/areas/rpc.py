@@ -29,6 +29,8 @@ MUTANTS = {
     "server/rpc/attention/operation.cc": [
         ('"bytes of scratch memory", «scratch_bytes»', "int64_t{0}"),
         ('"multiply-adds", «cost_.operations»', "int64_t{0}"),
+        ("cost_.operations += PositionOperations(plan);", ""),
+        ("«plan.own_value && positions.to_value»", "plan.own_value"),
         ('"bytes for its answer as f32", «response_bytes()»', "int64_t{0}"),
         ("std::max(call_.queries.max_len(), call_.keys.max_len()) * width", "0 * width"),
         ("added && positions_.to_value", "added"),
@@ -41,6 +43,7 @@ MUTANTS = {
     ],
     "server/rpc/attention/plan_kind.cc": [
         ("plan.operand_bytes += read.count * static_cast<int64_t>(sizeof(float));", ""),
+        ("plan.operand_bytes += attention::MaxPackedBytes(tensor.dim(0), tensor.dim(1));", ""),
         ("call.feature_map = attention::FeatureMap::kRelu;", "call.feature_map = attention::FeatureMap::kEluPlusOne;"),
         ('return CheckNotNegative("strided.block", call.block);', "return absl::OkStatus();"),
     ],

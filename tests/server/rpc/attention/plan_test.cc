@@ -131,7 +131,7 @@ const Size kSizes[] = {
        }
        SetVector(*kind.mutable_key_bias(), Numbers(1, kDim, 7));
      },
-     (4 * kDim * kDim + kDim) * (4 + 4)},
+     (4 * kDim * kDim + kDim) * 4 + 4 * ((kDim + 63) * (kDim + 63) + kDim) * 4},
 };
 
 class OperandBytesTest : public testing::TestWithParam<Size> {};
@@ -224,6 +224,30 @@ TEST(AttendLimitsTest, ASinusoidalTableIsScratchMemory) {
   request.clear_position();
   Set(*request.mutable_added()->mutable_learned(), Numbers(9, kDim, 5));
   EXPECT_EQ(Taken(request, kLimit), without) << "a learned one is an operand";
+}
+
+// Of each operand that has memory of its own.
+TEST(AttendLimitsTest, PositionsAreOperations) {
+  constexpr int64_t AttentionLimits::*kLimit = &AttentionLimits::max_operations;
+  constexpr int64_t kOfTable = attention::kSinusoidalOperations;
+  constexpr int64_t kOfValue = attention::kAddPositionOperations;
+  v1::AttendRequest request = WithScores();
+  Set(*request.mutable_key(), {1, 9, kDim}, Numbers(9, kDim, 2).Flat());
+  Set(*request.mutable_value(), {1, 9, 6}, Numbers(9, 6, 3).Flat());
+  const int64_t without = Taken(request, kLimit);
+  request.mutable_added()->mutable_sinusoidal();
+  const int64_t added = (kLen + 9) * kDim * (kOfTable + kOfValue);
+  EXPECT_EQ(Taken(request, kLimit), without + added);
+  request.mutable_added()->set_to_value(true);
+  EXPECT_EQ(Taken(request, kLimit), without + added + 9 * 6 * (kOfTable + kOfValue));
+  request.clear_position();
+  Set(*request.mutable_added()->mutable_learned(), Numbers(9, kDim, 5));
+  EXPECT_EQ(Taken(request, kLimit), without + (kLen + 9) * kDim * kOfValue);
+  request.clear_position();
+  request.mutable_rotary();
+  EXPECT_EQ(
+      Taken(request, kLimit),
+      without + (kLen + 9) * kDim / 2 * (attention::kAngleOperations + attention::kTurnOperations));
 }
 
 TEST(AttendPlanTest, ALearnedTableForTheValuesIsAsWideAsTheyAre) {

@@ -31,6 +31,7 @@ class PositionsTest : public testing::Test {
 
   std::vector<float> Floats(const std::string& name) const {
     const StoredTensor* tensor = file_->Find(name);
+    EXPECT_NE(tensor, nullptr) << name;
     if (tensor == nullptr) return {};
     std::vector<float> values(tensor->data.size() / sizeof(float));
     EXPECT_TRUE(ConvertToFloat(tensor->dtype, tensor->data, values).ok());
@@ -39,6 +40,7 @@ class PositionsTest : public testing::Test {
 
   std::vector<int32_t> Integers(const std::string& name) const {
     const StoredTensor* tensor = file_->Find(name);
+    EXPECT_NE(tensor, nullptr) << name;
     if (tensor == nullptr) return {};
     const auto* values = reinterpret_cast<const int32_t*>(tensor->data.data());
     return {values, values + tensor->data.size() / sizeof(int32_t)};

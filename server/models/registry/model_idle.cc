@@ -5,7 +5,6 @@
 // take the memory of models that are asked for.
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,7 +40,7 @@ bool ModelRegistry::NeedsLoad(absl::string_view name, absl::string_view version)
 }
 
 void ModelRegistry::LoadIdle(const std::string& name, Done then) {
-  AddJob(Job::Kind::kLoadIdle, name, std::move(then));
+  AddJob({.kind = LoadJob::Kind::kLoadIdle, .name = name}, std::move(then));
 }
 
 bool ModelRegistry::AnyNeedsLoad(const std::string& name) const {
@@ -51,18 +50,9 @@ bool ModelRegistry::AnyNeedsLoad(const std::string& name) const {
 }
 
 std::vector<ModelRegistry::Done> ModelRegistry::TakeIdleLoads(const std::string& name) {
-  std::vector<Done> loads;
   absl::MutexLock lock(&mutex_);
-  if (AnyNeedsLoad(name)) return loads;
-  for (auto job = jobs_.begin(); job != jobs_.end();) {
-    if (job->kind == Job::Kind::kLoadIdle && job->name == name) {
-      std::move(job->done.begin(), job->done.end(), std::back_inserter(loads));
-      job = jobs_.erase(job);
-    } else {
-      ++job;
-    }
-  }
-  return loads;
+  if (AnyNeedsLoad(name)) return {};
+  return jobs_.Remove({.kind = LoadJob::Kind::kLoadIdle, .name = name});
 }
 
 void ModelRegistry::RunLoadIdle(const std::string& name, bool only_failed) {

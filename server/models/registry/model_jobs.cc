@@ -15,10 +15,7 @@
 namespace attendant {
 namespace {
 
-constexpr size_t kMaxJobs = 4096;  // that wait
 constexpr size_t kMaxErrorBytes = 1024;
-
-absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
 // Fit for clients and the log: errors of loads quote files, which may hold anything.
 absl::Status WithReadableMessage(const absl::Status& error) {
@@ -32,47 +29,37 @@ absl::Status NoModel(absl::string_view name) {
 }  // namespace
 
 void ModelRegistry::Load(const std::string& name, Done done) {
-  AddJob(Job::Kind::kLoad, name, std::move(done));
+  AddJob({.kind = LoadJob::Kind::kLoad, .name = name}, std::move(done));
 }
 
 void ModelRegistry::Unload(const std::string& name, Done done) {
-  AddJob(Job::Kind::kUnload, name, std::move(done));
+  AddJob({.kind = LoadJob::Kind::kUnload, .name = name}, std::move(done));
 }
 
 absl::Status ModelRegistry::StartLoad(const std::string& name) {
   Done unheard = [](const absl::Status&) {};
-  return TryAddJob(Job::Kind::kLoad, name, unheard);
+  return TryAddJob({.kind = LoadJob::Kind::kLoad, .name = name}, unheard);
 }
 
 absl::Status ModelRegistry::StartUnload(const std::string& name) {
   Done unheard = [](const absl::Status&) {};
-  return TryAddJob(Job::Kind::kUnload, name, unheard);
+  return TryAddJob({.kind = LoadJob::Kind::kUnload, .name = name}, unheard);
 }
 
-void ModelRegistry::AddJob(Job::Kind kind, const std::string& name, Done done) {
-  const absl::Status status = TryAddJob(kind, name, done);
+void ModelRegistry::AddJob(LoadJob job, Done done) {
+  const absl::Status status = TryAddJob(std::move(job), done);
   if (done != nullptr) done(status);
 }
 
-// A job joins the last one that waits for the same model, if that is to do the same. The load of an
-// idle model has nothing to wait for when its model was loaded since it was looked at.
-absl::Status ModelRegistry::TryAddJob(Job::Kind kind, const std::string& name, Done& done) {
-  ATTENDANT_RETURN_IF_ERROR(CheckModelName(name));
+// The load of an idle model has nothing to wait for when its model was loaded since it was looked
+// at.
+absl::Status ModelRegistry::TryAddJob(LoadJob job, Done& done) {
+  ATTENDANT_RETURN_IF_ERROR(CheckModelName(job.name));
   absl::MutexLock lock(&mutex_);
-  if (draining_) return Stopping();
-  if (kind == Job::Kind::kLoadIdle && !AnyNeedsLoad(name)) return absl::OkStatus();
-  auto job = std::find_if(jobs_.rbegin(), jobs_.rend(),
-                          [&name](const Job& other) { return other.name == name; });
-  if (job == jobs_.rend() || job->kind != kind) {
-    if (jobs_.size() >= kMaxJobs) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(kMaxJobs, " loads and unloads wait already, which is the limit"));
-    }
-    jobs_.push_back({.kind = kind, .name = name, .done = {}});
-    job = jobs_.rbegin();
-    work_.Signal();
-  }
-  job->done.push_back(std::exchange(done, nullptr));
+  if (draining_) return StoppingError();
+  if (job.kind == LoadJob::Kind::kLoadIdle && !AnyNeedsLoad(job.name)) return absl::OkStatus();
+  ATTENDANT_RETURN_IF_ERROR(jobs_.Add(std::move(job), done));
+  work_.Signal();
   return absl::OkStatus();
 }
 
@@ -80,7 +67,7 @@ void ModelRegistry::Work() {
   pthread_setname_np(pthread_self(), "models");
   while (AwaitWork()) {
     UnloadIdle();
-    if (std::optional<Job> job = TakeJob()) Run(*std::move(job));
+    if (const std::optional<LoadJob> job = TakeJob()) Run(*job);
   }
 }
 
@@ -96,31 +83,26 @@ bool ModelRegistry::AwaitWork() {
   return !draining_;
 }
 
-std::optional<ModelRegistry::Job> ModelRegistry::TakeJob() {
+std::optional<LoadJob> ModelRegistry::TakeJob() {
   absl::MutexLock lock(&mutex_);
-  if (jobs_.empty()) {
-    const Entry* const retry = NextRetry();
-    if (retry == nullptr || !retry->NeedsLoad()) return std::nullopt;
-    return Job{.kind = Job::Kind::kRetry, .name = retry->status.name, .done = {}};
-  }
-  Job job = std::move(jobs_.front());
-  jobs_.pop_front();
-  running_ = std::move(job.done);
-  return job;
+  if (std::optional<LoadJob> job = jobs_.Begin()) return job;
+  const Entry* const retry = NextRetry();
+  if (retry == nullptr || !retry->NeedsLoad()) return std::nullopt;
+  return LoadJob{.kind = LoadJob::Kind::kRetry, .name = retry->status.name};
 }
 
-void ModelRegistry::Run(Job job) {
+void ModelRegistry::Run(const LoadJob& job) {
   absl::Status status;
   switch (job.kind) {
-    case Job::Kind::kLoad:
+    case LoadJob::Kind::kLoad:
       status = RunLoad(job.name);
       break;
-    case Job::Kind::kUnload:
+    case LoadJob::Kind::kUnload:
       status = RunUnload(job.name);
       break;
-    case Job::Kind::kLoadIdle:
-    case Job::Kind::kRetry:
-      RunLoadIdle(job.name, /*only_failed=*/job.kind == Job::Kind::kRetry);
+    case LoadJob::Kind::kLoadIdle:
+    case LoadJob::Kind::kRetry:
+      RunLoadIdle(job.name, /*only_failed=*/job.kind == LoadJob::Kind::kRetry);
       break;
   }
   if (const std::shared_ptr<ModelMetrics> series = metrics_.FindModel(job.name)) {
@@ -130,12 +112,12 @@ void ModelRegistry::Run(Job job) {
   // The requests that came meanwhile do not wait for the loads of other models.
   for (Done& done : TakeIdleLoads(job.name)) done(absl::OkStatus());
   // So that the next load finds the memory of what this one has replaced. Its requests go on.
-  if (job.kind != Job::Kind::kUnload) AwaitGivenUp(job.name);
+  if (job.kind != LoadJob::Kind::kUnload) AwaitGivenUp(job.name);
 }
 
 std::vector<ModelRegistry::Done> ModelRegistry::TakeRunning() {
   absl::MutexLock lock(&mutex_);
-  return std::exchange(running_, {});
+  return jobs_.End();
 }
 
 absl::StatusOr<std::vector<ModelSource>> ModelRegistry::FindSources(const std::string& name) const {
@@ -213,7 +195,7 @@ absl::Status ModelRegistry::BeginLoad(const ModelSource& source) {
   ModelStatus status;
   {
     absl::MutexLock lock(&mutex_);
-    if (draining_) return Stopping();
+    if (draining_) return StoppingError();
     Entry* entry = FindEntry(source.name, source.version);
     if (entry == nullptr) {
       changed = true;
@@ -240,7 +222,7 @@ absl::Status ModelRegistry::EndLoad(const ModelSource& source, const std::string
   {
     absl::MutexLock lock(&mutex_);
     Entry* const entry = FindEntry(source.name, source.version);
-    if (draining_ || entry == nullptr) return Stopping();
+    if (draining_ || entry == nullptr) return StoppingError();
     entry->at_start = false;
     if (model != nullptr) {
       GiveUp(*entry);

@@ -2,7 +2,6 @@
 #include "server/models/registry/model_registry.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -98,9 +97,8 @@ void ModelRegistry::StartLoading() {
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& entry : entries_) {
-      const std::string& name = entry->status.name;
-      if (!entry->at_start || (!jobs_.empty() && jobs_.back().name == name)) continue;
-      jobs_.push_back({.kind = Job::Kind::kLoad, .name = name, .done = {}});
+      if (!entry->at_start) continue;
+      jobs_.AddAtStart({.kind = LoadJob::Kind::kLoad, .name = entry->status.name});
     }
   }
   loading_ = std::thread([this] { Work(); });
@@ -237,7 +235,7 @@ std::vector<ModelStatus> ModelRegistry::List() const {
 
 absl::Status ModelRegistry::Ready() const {
   absl::ReaderMutexLock lock(&mutex_);
-  if (drain_announced_) return absl::UnavailableError("the server is stopping");
+  if (drain_announced_) return StoppingError();
   absl::Status failure;  // of a model
   bool any = false;
   for (const auto& entry : entries_) {
@@ -335,11 +333,7 @@ ModelRegistry::Models ModelRegistry::StartDraining() {
     draining_ = true;
     work_.SignalAll();
     models = reaper_.GivenUp();
-    unanswered.swap(running_);
-    for (Job& job : jobs_) {
-      std::move(job.done.begin(), job.done.end(), std::back_inserter(unanswered));
-    }
-    jobs_.clear();
+    unanswered = jobs_.Close();
     for (const auto& entry : entries_) {
       ModelStatus& status = entry->status;
       if (status.model != nullptr) models.push_back(status.model);
@@ -349,7 +343,7 @@ ModelRegistry::Models ModelRegistry::StartDraining() {
       if (!entry->built_in) changed.push_back(status);
     }
   }
-  for (Done& done : unanswered) done(absl::UnavailableError("the server is stopping"));
+  for (Done& done : unanswered) done(StoppingError());
   for (const ModelStatus& status : changed) Notify(status);
   return models;
 }

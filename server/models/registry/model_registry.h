@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,6 +20,7 @@
 #include "server/models/encoder_model.h"
 #include "server/models/model_loader.h"
 #include "server/models/model_options.h"
+#include "server/models/registry/load_queue.h"
 #include "server/models/registry/model_reaper.h"
 #include "server/models/registry/model_status.h"
 #include "server/models/registry/registry_options.h"
@@ -141,12 +141,6 @@ class ModelRegistry {
     int Rank() const;  // requests without a version go to the highest version of the highest rank
     absl::Status Unavailable() const;  // OK when it is ready
   };
-  struct Job {
-    enum class Kind { kLoad, kUnload, kLoadIdle, kRetry };
-    Kind kind = Kind::kLoad;
-    std::string name;
-    std::vector<Done> done;
-  };
   using Entries = std::vector<std::unique_ptr<Entry>>;
   using Models = std::vector<std::shared_ptr<ServableModel>>;
 
@@ -172,12 +166,11 @@ class ModelRegistry {
   // The loading thread: model_jobs.cc, and of idle models model_idle.cc.
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   bool AwaitWork() ABSL_LOCKS_EXCLUDED(mutex_);  // false: the server drains
-  std::optional<Job> TakeJob() ABSL_LOCKS_EXCLUDED(mutex_);
-  void AddJob(Job::Kind kind, const std::string& name, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<LoadJob> TakeJob() ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddJob(LoadJob job, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes `done` if there is something to wait for. An error: the job is refused.
-  absl::Status TryAddJob(Job::Kind kind, const std::string& name, Done& done)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  void Run(Job job) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status TryAddJob(LoadJob job, Done& done) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Run(const LoadJob& job) ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<Done> TakeRunning() ABSL_LOCKS_EXCLUDED(mutex_);
   bool AnyNeedsLoad(const std::string& name) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // The loads of an idle model that wait, if none of its versions needs one any more.
@@ -225,8 +218,7 @@ class ModelRegistry {
   SteadyCondVar work_;                       // a job, or draining: for the loading thread
   Entries entries_ ABSL_GUARDED_BY(mutex_);  // versions of one model are neighbours, ascending
   std::vector<ModelSource> given_ ABSL_GUARDED_BY(mutex_);  // by SetModels
-  std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Done> running_ ABSL_GUARDED_BY(mutex_);  // of the job that runs
+  LoadQueue jobs_ ABSL_GUARDED_BY(mutex_);
   bool drain_announced_ ABSL_GUARDED_BY(mutex_) = false;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> any_idle_{false};

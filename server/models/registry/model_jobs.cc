@@ -56,8 +56,10 @@ void ModelRegistry::AddJob(LoadJob job, Done done) {
 absl::Status ModelRegistry::TryAddJob(LoadJob job, Done& done) {
   ATTENDANT_RETURN_IF_ERROR(CheckModelName(job.name));
   absl::MutexLock lock(&mutex_);
-  if (draining_) return StoppingError();
-  if (job.kind == LoadJob::Kind::kLoadIdle && !AnyNeedsLoad(job.name)) return absl::OkStatus();
+  if (jobs_.closed()) return StoppingError();
+  if (job.kind == LoadJob::Kind::kLoadIdle && !table_.AnyNeedsLoad(job.name, SteadyNow())) {
+    return absl::OkStatus();
+  }
   ATTENDANT_RETURN_IF_ERROR(jobs_.Add(std::move(job), done));
   work_.Signal();
   return absl::OkStatus();
@@ -73,21 +75,21 @@ void ModelRegistry::Work() {
 
 bool ModelRegistry::AwaitWork() {
   absl::MutexLock lock(&mutex_);
-  while (!draining_ && jobs_.empty()) {
+  while (!jobs_.closed() && jobs_.empty()) {
     const absl::Time now = SteadyNow();
     absl::Time next = NextIdle(now);
-    if (const Entry* const retry = NextRetry()) next = std::min(next, retry->next_try);
+    if (const ModelEntry* const retry = NextRetry()) next = std::min(next, retry->next_try);
     if (next <= now) break;
     work_.WaitUntil(mutex_, next);
   }
-  return !draining_;
+  return !jobs_.closed();
 }
 
 std::optional<LoadJob> ModelRegistry::TakeJob() {
   absl::MutexLock lock(&mutex_);
   if (std::optional<LoadJob> job = jobs_.Begin()) return job;
-  const Entry* const retry = NextRetry();
-  if (retry == nullptr || !retry->NeedsLoad()) return std::nullopt;
+  const ModelEntry* const retry = NextRetry();
+  if (retry == nullptr || !retry->NeedsLoad(SteadyNow())) return std::nullopt;
   return LoadJob{.kind = LoadJob::Kind::kRetry, .name = retry->status.name};
 }
 
@@ -135,7 +137,7 @@ absl::Status ModelRegistry::RunLoad(const std::string& name) {
   absl::StatusOr<std::vector<ModelSource>> sources = FindSources(name);
   if (!sources.ok()) {
     // What was to be loaded at the start has failed; what serves stays.
-    FailLoads(name, sources.status(), [](const Entry& entry) { return !entry.built_in; });
+    FailLoads(name, sources.status(), [](const ModelEntry& entry) { return !entry.built_in; });
     return sources.status();
   }
   absl::Status status;
@@ -143,28 +145,26 @@ absl::Status ModelRegistry::RunLoad(const std::string& name) {
     if (!IsCurrent(source)) status.Update(LoadVersion(source));
   }
   if (status.ok()) {
-    GiveUpOthers(name, *sources);
+    RemoveOthers(name, *sources);
   } else {
     // Nothing else would end the first load of a version that is not among the sources.
     FailLoads(name,
               absl::Status(status.code(),
                            absl::StrCat("another version has taken its place, and did not load: ",
                                         status.message())),
-              [](const Entry& entry) { return entry.at_start; });
+              [](const ModelEntry& entry) { return entry.at_start; });
   }
   return status;
 }
 
 void ModelRegistry::FailLoads(const std::string& name, const absl::Status& why,
-                              bool (*is_meant)(const Entry& entry)) {
+                              absl::FunctionRef<bool(const ModelEntry&)> is_meant) {
   std::vector<ModelSource> failed;
   {
     absl::ReaderMutexLock lock(&mutex_);
-    for (const auto& entry : entries_) {
-      if (entry->status.name == name && is_meant(*entry)) failed.push_back(entry->source);
-    }
+    failed = table_.Sources(name, is_meant);
   }
-  for (const ModelSource& source : failed) EndLoad(source, "", why).IgnoreError();
+  for (const ModelSource& source : failed) FailLoad(source, why).IgnoreError();
 }
 
 std::string ModelRegistry::Fingerprint(const ModelSource& source) const {
@@ -176,7 +176,7 @@ std::string ModelRegistry::Fingerprint(const ModelSource& source) const {
 bool ModelRegistry::IsCurrent(const ModelSource& source) const {
   const std::string found = Fingerprint(source);
   absl::ReaderMutexLock lock(&mutex_);
-  const Entry* const entry = FindEntry(source.name, source.version);
+  const ModelEntry* const entry = table_.Find(source.name, source.version);
   if (entry == nullptr || found.empty() || entry->fingerprint != found) return false;
   const ModelStatus& status = entry->status;
   if (status.IsIdle()) return options_.control == ModelControl::kPoll;
@@ -186,130 +186,87 @@ bool ModelRegistry::IsCurrent(const ModelSource& source) const {
 absl::Status ModelRegistry::LoadVersion(const ModelSource& source) {
   ATTENDANT_RETURN_IF_ERROR(BeginLoad(source));
   const std::string fingerprint = Fingerprint(source);  // a change during the load is a later one
-  return EndLoad(source, fingerprint, load_(source, metrics_, executor_));
+  absl::StatusOr<std::unique_ptr<ServableModel>> loaded = load_(source, metrics_, executor_);
+  if (!loaded.ok()) return FailLoad(source, loaded.status());
+  return EndLoad(source, fingerprint, *std::move(loaded));
 }
 
 absl::Status ModelRegistry::BeginLoad(const ModelSource& source) {
   metrics_.ForModel(source.name);  // its series are there even when the load fails
-  bool changed = false;
-  ModelStatus status;
+  TableChange change;
   {
     absl::MutexLock lock(&mutex_);
-    if (draining_) return StoppingError();
-    Entry* entry = FindEntry(source.name, source.version);
-    if (entry == nullptr) {
-      changed = true;
-      entry = &AddEntry(source, ModelState::kLoading);
-    }
-    entry->source = source;
-    const ModelState state = entry->status.state;
-    if (state != ModelState::kReady && !entry->status.IsIdle() && state != ModelState::kLoading) {
-      entry->status.state = ModelState::kLoading;
-      changed = true;
-    }
-    status = entry->status;
+    if (table_.draining()) return StoppingError();
+    change = table_.BeginLoad(source);
   }
-  if (changed) Notify(status);
+  Notify(change);
   return absl::OkStatus();
 }
 
 absl::Status ModelRegistry::EndLoad(const ModelSource& source, const std::string& fingerprint,
-                                    absl::StatusOr<std::unique_ptr<ServableModel>> loaded) {
-  const absl::Status failure = WithReadableMessage(loaded.status());
-  std::shared_ptr<ServableModel> model;
-  if (loaded.ok()) model = reaper_.Share(*std::move(loaded));
-  ModelStatus status;
+                                    std::unique_ptr<ServableModel> loaded) {
+  const std::shared_ptr<ServableModel> model = reaper_.Share(std::move(loaded));
+  TableChange change;
   {
     absl::MutexLock lock(&mutex_);
-    Entry* const entry = FindEntry(source.name, source.version);
-    if (draining_ || entry == nullptr) return StoppingError();
-    entry->at_start = false;
-    if (model != nullptr) {
-      GiveUp(*entry);
-      model->Touch();  // its load is no time without requests
-      entry->SetModel(model);
-      entry->fingerprint = fingerprint;
-    } else {
-      FailLoad(*entry, failure);
-    }
-    UpdateAnyIdle();
-    status = entry->status;
+    model->Touch();  // its load is no time without requests
+    change = table_.EndLoad(source, fingerprint, model);
+    if (change.changed.empty()) return StoppingError();
+    GiveUp(change);
   }
-  if (model != nullptr) model->metrics->SetLoaded(model->LoadInfo());
-  Notify(status);
-  if (model == nullptr) return failure;
+  model->metrics->SetLoaded(model->LoadInfo());
+  Notify(change);
   const ServableModel* const key = model.get();
   model->batcher->SetLostListener([this, key](const absl::Status& why) { Lose(key, why); });
   model->batcher->SetStallListener([this, key](int workers) { SetStalled(key, workers); });
   return absl::OkStatus();
 }
 
-// What has loaded before serves on, unless it is idle and broken.
-void ModelRegistry::FailLoad(Entry& entry, const absl::Status& why) {
-  entry.status.error = why;
-  if (entry.status.IsIdle()) {
-    entry.FailIdleLoad(why, options_.first_retry);
-  } else if (entry.status.state != ModelState::kReady) {
-    GiveUp(entry);
-    entry.status.state = ModelState::kFailed;
-  }
-  UncountLoaded(entry.status.name);
-}
-
-void ModelRegistry::GiveUpOthers(const std::string& name, const std::vector<ModelSource>& kept) {
-  std::vector<ModelStatus> gone;
+absl::Status ModelRegistry::FailLoad(const ModelSource& source, const absl::Status& why) {
+  const absl::Status failure = WithReadableMessage(why);
+  TableChange change;
   {
     absl::MutexLock lock(&mutex_);
-    if (draining_) return;
-    std::erase_if(entries_,
-                  [&](const std::unique_ptr<Entry>& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-                    if (entry->status.name != name || entry->built_in) return false;
-                    for (const ModelSource& source : kept) {
-                      if (source.version == entry->status.version) return false;
-                    }
-                    GiveUp(*entry);
-                    entry->status.state = ModelState::kUnloaded;
-                    gone.push_back(entry->status);
-                    return true;
-                  });
-    UpdateAnyIdle();
+    change = table_.FailLoad(source, failure, options_.first_retry, SteadyNow());
+    if (change.changed.empty()) return StoppingError();
+    GiveUp(change);
+    UncountLoaded(change);
   }
-  for (const ModelStatus& status : gone) Notify(status);
+  Notify(change);
+  return failure;
+}
+
+void ModelRegistry::RemoveOthers(const std::string& name, const std::vector<ModelSource>& kept) {
+  TableChange change;
+  {
+    absl::MutexLock lock(&mutex_);
+    change = table_.RemoveOthers(name, kept);
+    GiveUp(change);
+  }
+  Notify(change);
+}
+
+bool ModelRegistry::SetUnloaded(const std::string& name, ModelState state) {
+  TableChange change;
+  {
+    absl::MutexLock lock(&mutex_);
+    change = table_.Unload(name, state);
+    GiveUp(change);
+  }
+  Notify(change);
+  return !change.changed.empty();
 }
 
 absl::Status ModelRegistry::RunUnload(const std::string& name) {
-  const auto set_state = [&](ModelState state) {
-    std::vector<ModelStatus> changed;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (draining_) return false;
-      for (const auto& entry : entries_) {
-        if (entry->status.name != name || entry->built_in) continue;
-        GiveUp(*entry);
-        entry->status.state = state;
-        entry->status.error = absl::OkStatus();
-        changed.push_back(entry->status);
-      }
-      UpdateAnyIdle();
-    }
-    for (const ModelStatus& status : changed) Notify(status);
-    return !changed.empty();
-  };
-  if (!set_state(ModelState::kUnloading)) return NoModel(name);
+  if (!SetUnloaded(name, ModelState::kUnloading)) return NoModel(name);
   if (!AwaitGivenUp(name)) reaper_.End(name);
   metrics_.RemoveModel(name);
   if (absl::IsNotFound(FindSources(name).status())) {
-    GiveUpOthers(name, {});
+    RemoveOthers(name, {});
   } else {
-    set_state(ModelState::kUnloaded);
+    SetUnloaded(name, ModelState::kUnloaded);
   }
   return absl::OkStatus();
-}
-
-void ModelRegistry::GiveUp(Entry& entry) {
-  if (entry.status.model == nullptr) return;
-  reaper_.GiveUp(std::exchange(entry.status.model, nullptr));
-  entry.status.stalled_workers = 0;  // SetStalled does not find the entry from now on
 }
 
 bool ModelRegistry::AwaitGivenUp(const std::string& name) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -23,6 +25,7 @@
 #include "server/models/registry/load_queue.h"
 #include "server/models/registry/model_reaper.h"
 #include "server/models/registry/model_status.h"
+#include "server/models/registry/model_table.h"
 #include "server/models/registry/registry_options.h"
 #include "server/threads/executor.h"
 #include "server/threads/steady_time.h"
@@ -124,44 +127,23 @@ class ModelRegistry {
   void Drain(absl::Time deadline);
 
  private:
-  struct Entry {
-    ModelSource source;
-    ModelStatus status;
-    std::string fingerprint;  // of the files from which its model was last loaded; empty: not known
-    bool built_in = false;
-    bool at_start = false;  // the server is not ready before its first load has ended
-    // Of an idle model whose last load failed: until when it is not tried again, a steady time.
-    absl::Time next_try = absl::InfinitePast();
-    absl::Duration retry_pause;  // from the failure to `next_try`
-
-    void SetModel(std::shared_ptr<ServableModel> loaded);
-    // Sets the state and `next_try` of an idle model whose load failed.
-    void FailIdleLoad(const absl::Status& why, absl::Duration first_retry);
-    bool NeedsLoad() const;
-    int Rank() const;  // requests without a version go to the highest version of the highest rank
-    absl::Status Unavailable() const;  // OK when it is ready
-  };
-  using Entries = std::vector<std::unique_ptr<Entry>>;
-  using Models = std::vector<std::shared_ptr<ServableModel>>;
-
-  // The table: model_registry.cc.
-  Entry* FindEntry(absl::string_view name, int64_t version) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  Entry* FindEntry(const ServableModel* model) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<const Entry*> Choose(absl::string_view name, absl::string_view version) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Requests, probes and drains: model_registry.cc.
   absl::StatusOr<std::shared_ptr<ServableModel>> FindReady(absl::string_view name,
                                                            absl::string_view version) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  Entry& AddEntry(const ModelSource& source, ModelState state)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Notify(const ModelStatus& status, ModelNews news = ModelNews::kState) const;
-  // Of a model that has stopped to serve, unless another version does. Under the lock: a load that
-  // ends meanwhile counts it as loaded again.
-  void UncountLoaded(const std::string& name) ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Lose(const ServableModel* model, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetStalled(const ServableModel* model, int workers) ABSL_LOCKS_EXCLUDED(mutex_);
-  Models StartDraining() ABSL_LOCKS_EXCLUDED(mutex_);  // the models to wait for
+  ModelTable::Models StartDraining() ABSL_LOCKS_EXCLUDED(mutex_);  // the models to wait for
+
+  // The two ends of a change of the table. Under the lock: gives up its models, each of which is
+  // freed after its last request. Returns their life_ids.
+  std::vector<int64_t> GiveUp(TableChange& change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Then, without the lock: tells the listener.
+  void Notify(const TableChange& change, ModelNews news = ModelNews::kState) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // After a change by which a model may have stopped to serve. Under the lock: a load that ends
+  // meanwhile counts it as loaded again.
+  void UncountLoaded(const TableChange& change) ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   // The loading thread: model_jobs.cc, and of idle models model_idle.cc.
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -172,7 +154,6 @@ class ModelRegistry {
   absl::Status TryAddJob(LoadJob job, Done& done) ABSL_LOCKS_EXCLUDED(mutex_);
   void Run(const LoadJob& job) ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<Done> TakeRunning() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool AnyNeedsLoad(const std::string& name) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // The loads of an idle model that wait, if none of its versions needs one any more.
   std::vector<Done> TakeIdleLoads(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::vector<ModelSource>> FindSources(const std::string& name) const
@@ -180,8 +161,10 @@ class ModelRegistry {
   absl::Status RunLoad(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends loads of the model that never began: of the entries that are meant.
   void FailLoads(const std::string& name, const absl::Status& why,
-                 bool (*is_meant)(const Entry& entry)) ABSL_LOCKS_EXCLUDED(mutex_);
+                 absl::FunctionRef<bool(const ModelEntry&)> is_meant) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RunUnload(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // False: there is nothing to unload.
+  bool SetUnloaded(const std::string& name, ModelState state) ABSL_LOCKS_EXCLUDED(mutex_);
   // Loads the versions that are idle: all, or those that could not be loaded again.
   void RunLoadIdle(const std::string& name, bool only_failed) ABSL_LOCKS_EXCLUDED(mutex_);
   std::string Fingerprint(const ModelSource& source) const;  // as it is now
@@ -190,23 +173,21 @@ class ModelRegistry {
   absl::Status LoadVersion(const ModelSource& source) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status BeginLoad(const ModelSource& source) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status EndLoad(const ModelSource& source, const std::string& fingerprint,
-                       absl::StatusOr<std::unique_ptr<ServableModel>> model)
+                       std::unique_ptr<ServableModel> loaded) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the error as the version has it.
+  absl::Status FailLoad(const ModelSource& source, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void FailLoad(Entry& entry, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GiveUpOthers(const std::string& name, const std::vector<ModelSource>& kept)
+  void RemoveOthers(const std::string& name, const std::vector<ModelSource>& kept)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Since when no loaded version of the model is used. Infinite when none is to be unloaded.
   absl::Time IdleSince(const std::string& name, absl::Time now) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Time NextIdle(absl::Time now) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  const Entry* NextRetry() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);  // null: there is none
+  const ModelEntry* NextRetry() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);  // null: there is none
   void UnloadIdle() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes the entry's model away. It is freed after its last request.
-  void GiveUp(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits until what is given up of the model is freed, or the drain timeout passes. Returns
   // whether it is.
   bool AwaitGivenUp(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
-  void UpdateAnyIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ModelLoader load_;
   ServerMetrics& metrics_;
@@ -214,14 +195,13 @@ class ModelRegistry {
   const RegistryOptions options_;
   Listener listener_;
 
-  mutable absl::Mutex mutex_;
-  SteadyCondVar work_;                       // a job, or draining: for the loading thread
-  Entries entries_ ABSL_GUARDED_BY(mutex_);  // versions of one model are neighbours, ascending
-  std::vector<ModelSource> given_ ABSL_GUARDED_BY(mutex_);  // by SetModels
+  mutable absl::Mutex mutex_;  // of all parts, which have no lock
+  SteadyCondVar work_;         // a job, or draining: for the loading thread
+  ModelTable table_ ABSL_GUARDED_BY(mutex_);
   LoadQueue jobs_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ModelSource> given_ ABSL_GUARDED_BY(mutex_);  // by SetModels
   bool drain_announced_ ABSL_GUARDED_BY(mutex_) = false;
-  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
-  std::atomic<bool> any_idle_{false};
+  std::atomic<bool> any_idle_{false};  // as in the table, read without the lock
 
   ModelReaper reaper_;
   std::thread loading_;  // last: it uses all of the above

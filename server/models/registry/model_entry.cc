@@ -10,8 +10,6 @@
 namespace attendant {
 namespace {
 
-constexpr absl::Duration kMaxRetryPause = absl::Minutes(1);
-
 // Why the model does not take requests; empty when it does.
 std::string Reason(const ModelStatus& status) {
   switch (status.state) {
@@ -65,17 +63,6 @@ void ModelEntry::SetModel(std::shared_ptr<ServableModel> loaded) {
 std::shared_ptr<ServableModel> ModelEntry::TakeModel() {
   status.stalled_workers = 0;  // nobody finds the entry by its model from now on
   return std::exchange(status.model, nullptr);
-}
-
-void ModelEntry::FailIdleLoad(const absl::Status& why, absl::Duration first_retry, absl::Time now) {
-  if (absl::IsResourceExhausted(why)) {
-    status.state = ModelState::kIdle;
-    retry_pause = first_retry;
-  } else {
-    status.state = ModelState::kIdleFailed;
-    retry_pause = std::min(std::max(2 * retry_pause, first_retry), kMaxRetryPause);
-  }
-  next_try = now + retry_pause;
 }
 
 int ModelEntry::Rank(absl::Time now) const {

@@ -27,8 +27,6 @@ struct ModelEntry {
   void SetModel(std::shared_ptr<ServableModel> loaded);
   // Takes the model away. Null: there is none.
   std::shared_ptr<ServableModel> TakeModel();
-  // Sets the state and `next_try` of an idle model whose load failed.
-  void FailIdleLoad(const absl::Status& why, absl::Duration first_retry, absl::Time now);
 
   // True if it is idle and a request may load it again.
   bool NeedsLoad(absl::Time now) const { return status.IsIdle() && next_try <= now; }

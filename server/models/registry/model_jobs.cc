@@ -2,7 +2,6 @@
 // The loading thread of the registry: loads, replaces and unloads models, one after the other.
 #include <pthread.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -34,6 +33,10 @@ void ModelRegistry::Load(const std::string& name, Done done) {
 
 void ModelRegistry::Unload(const std::string& name, Done done) {
   AddJob({.kind = LoadJob::Kind::kUnload, .name = name}, std::move(done));
+}
+
+void ModelRegistry::LoadIdle(const std::string& name, Done then) {
+  AddJob({.kind = LoadJob::Kind::kLoadIdle, .name = name}, std::move(then));
 }
 
 absl::Status ModelRegistry::StartLoad(const std::string& name) {
@@ -77,8 +80,7 @@ bool ModelRegistry::AwaitWork() {
   absl::MutexLock lock(&mutex_);
   while (!jobs_.closed() && jobs_.empty()) {
     const absl::Time now = SteadyNow();
-    absl::Time next = NextIdle(now);
-    if (const ModelEntry* const retry = NextRetry()) next = std::min(next, retry->next_try);
+    const absl::Time next = idle_.NextTime(table_.entries(), now);
     if (next <= now) break;
     work_.WaitUntil(mutex_, next);
   }
@@ -88,8 +90,8 @@ bool ModelRegistry::AwaitWork() {
 std::optional<LoadJob> ModelRegistry::TakeJob() {
   absl::MutexLock lock(&mutex_);
   if (std::optional<LoadJob> job = jobs_.Begin()) return job;
-  const ModelEntry* const retry = NextRetry();
-  if (retry == nullptr || !retry->NeedsLoad(SteadyNow())) return std::nullopt;
+  const ModelEntry* const retry = IdlePolicy::DueRetry(table_.entries(), SteadyNow());
+  if (retry == nullptr) return std::nullopt;
   return LoadJob{.kind = LoadJob::Kind::kRetry, .name = retry->status.name};
 }
 
@@ -120,6 +122,12 @@ void ModelRegistry::Run(const LoadJob& job) {
 std::vector<ModelRegistry::Done> ModelRegistry::TakeRunning() {
   absl::MutexLock lock(&mutex_);
   return jobs_.End();
+}
+
+std::vector<ModelRegistry::Done> ModelRegistry::TakeIdleLoads(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  if (table_.AnyNeedsLoad(name, SteadyNow())) return {};
+  return jobs_.Remove({.kind = LoadJob::Kind::kLoadIdle, .name = name});
 }
 
 absl::StatusOr<std::vector<ModelSource>> ModelRegistry::FindSources(const std::string& name) const {
@@ -165,6 +173,31 @@ void ModelRegistry::FailLoads(const std::string& name, const absl::Status& why,
     failed = table_.Sources(name, is_meant);
   }
   for (const ModelSource& source : failed) FailLoad(source, why).IgnoreError();
+}
+
+void ModelRegistry::RunLoadIdle(const std::string& name, bool only_failed) {
+  std::vector<ModelSource> sources;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    sources = table_.Sources(name, [only_failed, now = SteadyNow()](const ModelEntry& entry) {
+      if (only_failed && entry.status.state != ModelState::kIdleFailed) return false;
+      return entry.NeedsLoad(now);
+    });
+  }
+  for (const ModelSource& source : sources) LoadVersion(source).IgnoreError();
+}
+
+void ModelRegistry::UnloadIdle() {
+  TableChange change;
+  std::vector<int64_t> given_up;
+  {
+    absl::MutexLock lock(&mutex_);  // while it is held, nobody can begin to share in a model
+    change = table_.UnloadIdle(idle_.IdleModels(table_.entries(), SteadyNow()));
+    given_up = GiveUp(change);
+  }
+  Notify(change);
+  // So that the next load finds their memory.
+  reaper_.AwaitFreed(given_up, SteadyNow() + ModelReaper::kEndTime);
 }
 
 std::string ModelRegistry::Fingerprint(const ModelSource& source) const {
@@ -227,7 +260,7 @@ absl::Status ModelRegistry::FailLoad(const ModelSource& source, const absl::Stat
   TableChange change;
   {
     absl::MutexLock lock(&mutex_);
-    change = table_.FailLoad(source, failure, options_.first_retry, SteadyNow());
+    change = table_.FailLoad(source, failure, idle_, SteadyNow());
     if (change.changed.empty()) return StoppingError();
     GiveUp(change);
     UncountLoaded(change);

@@ -28,7 +28,8 @@ ModelRegistry::ModelRegistry(ModelLoader loader, ServerMetrics& metrics, Executo
     : load_(std::move(loader)),
       metrics_(metrics),
       executor_(std::move(executor)),
-      options_(std::move(options)) {}
+      options_(std::move(options)),
+      idle_(options_) {}
 
 ModelRegistry::~ModelRegistry() {
   // A request shares in the model whose queue holds it: it must end for the model to be freed.
@@ -105,6 +106,14 @@ absl::StatusOr<ModelStatus> ModelRegistry::Describe(absl::string_view name,
   if (!entry->status.Serves()) return entry->Unavailable(now);
   if (entry->status.is_module) return NoEncoder(name);
   return entry->status;
+}
+
+bool ModelRegistry::NeedsLoad(absl::string_view name, absl::string_view version) const {
+  if (!any_idle_.load(std::memory_order_relaxed)) return false;
+  const absl::Time now = SteadyNow();
+  absl::ReaderMutexLock lock(&mutex_);
+  const absl::StatusOr<const ModelEntry*> entry = table_.Choose(name, version, now);
+  return entry.ok() && (*entry)->NeedsLoad(now);
 }
 
 std::vector<ModelStatus> ModelRegistry::List() const {

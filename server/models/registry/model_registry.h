@@ -22,6 +22,7 @@
 #include "server/models/encoder_model.h"
 #include "server/models/model_loader.h"
 #include "server/models/model_options.h"
+#include "server/models/registry/idle_policy.h"
 #include "server/models/registry/load_queue.h"
 #include "server/models/registry/model_reaper.h"
 #include "server/models/registry/model_status.h"
@@ -145,7 +146,7 @@ class ModelRegistry {
   // meanwhile counts it as loaded again.
   void UncountLoaded(const TableChange& change) ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
-  // The loading thread: model_jobs.cc, and of idle models model_idle.cc.
+  // The loading thread: model_jobs.cc.
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   bool AwaitWork() ABSL_LOCKS_EXCLUDED(mutex_);  // false: the server drains
   std::optional<LoadJob> TakeJob() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -179,11 +180,6 @@ class ModelRegistry {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void RemoveOthers(const std::string& name, const std::vector<ModelSource>& kept)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Since when no loaded version of the model is used. Infinite when none is to be unloaded.
-  absl::Time IdleSince(const std::string& name, absl::Time now) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  absl::Time NextIdle(absl::Time now) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  const ModelEntry* NextRetry() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);  // null: there is none
   void UnloadIdle() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until what is given up of the model is freed, or the drain timeout passes. Returns
   // whether it is.
@@ -193,6 +189,7 @@ class ModelRegistry {
   ServerMetrics& metrics_;
   const Executor executor_;
   const RegistryOptions options_;
+  const IdlePolicy idle_;
   Listener listener_;
 
   mutable absl::Mutex mutex_;  // of all parts, which have no lock

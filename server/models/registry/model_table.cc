@@ -155,14 +155,14 @@ TableChange ModelTable::EndLoad(const ModelSource& source, const std::string& fi
 }
 
 TableChange ModelTable::FailLoad(const ModelSource& source, const absl::Status& why,
-                                 absl::Duration first_retry, absl::Time now) {
+                                 const IdlePolicy& idle, absl::Time now) {
   ModelEntry* const entry = FindToChange(source);
   if (entry == nullptr) return {};
   TableChange change;
   entry->at_start = false;
   entry->status.error = why;
   if (entry->status.IsIdle()) {
-    entry->FailIdleLoad(why, first_retry, now);
+    idle.FailLoad(*entry, why, now);
   } else if (entry->status.state != ModelState::kReady) {
     TakeModel(*entry, change);
     entry->status.state = ModelState::kFailed;

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/models/model_options.h"
+#include "server/models/registry/idle_policy.h"
 #include "server/models/registry/model_entry.h"
 #include "server/models/registry/model_status.h"
 #include "server/models/servable_model.h"
@@ -63,8 +64,8 @@ class ModelTable {
   // before serves on, and an idle one waits for its next try. Empty: the version is not there.
   TableChange EndLoad(const ModelSource& source, const std::string& fingerprint,
                       std::shared_ptr<ServableModel> model);
-  TableChange FailLoad(const ModelSource& source, const absl::Status& why,
-                       absl::Duration first_retry, absl::Time now);
+  TableChange FailLoad(const ModelSource& source, const absl::Status& why, const IdlePolicy& idle,
+                       absl::Time now);
 
   // All versions of a model lose their models and get this state.
   TableChange Unload(absl::string_view name, ModelState state);

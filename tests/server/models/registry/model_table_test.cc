@@ -59,7 +59,7 @@ class ModelTableTest : public testing::Test {
   }
   TableChange Fail(const std::string& name, int64_t version = 1,
                    const absl::Status& why = absl::InternalError("broken")) {
-    return table_.FailLoad(Source(name, version), why, kFirstRetry, now_);
+    return table_.FailLoad(Source(name, version), why, idle_, now_);
   }
   // The version that a request without one gets.
   int64_t Chosen(const std::string& name) const {
@@ -67,6 +67,7 @@ class ModelTableTest : public testing::Test {
   }
 
   absl::Time now_ = absl::FromUnixSeconds(1000);
+  const IdlePolicy idle_{RegistryOptions{.first_retry = kFirstRetry}};
   ModelTable table_;
 };
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "server/models/registry/model_health.h"
 
 namespace attendant {
 namespace {
@@ -13,12 +14,6 @@ namespace {
 absl::Status NoEncoder(absl::string_view name) {
   return absl::InvalidArgumentError(absl::StrCat(
       "model ", Quote(name), " is an attention module, which attendant.v1.Attention serves"));
-}
-
-absl::Status Stalled(const ModelStatus& status) {
-  return absl::UnavailableError(absl::StrCat("model '", status.name,
-                                             "' has stalled: ", status.stalled_workers,
-                                             " workers do not end their batches"));
 }
 
 }  // namespace
@@ -110,8 +105,8 @@ absl::StatusOr<ModelStatus> ModelRegistry::Describe(absl::string_view name,
 
 bool ModelRegistry::NeedsLoad(absl::string_view name, absl::string_view version) const {
   if (!any_idle_.load(std::memory_order_relaxed)) return false;
-  const absl::Time now = SteadyNow();
   absl::ReaderMutexLock lock(&mutex_);
+  const absl::Time now = SteadyNow();
   const absl::StatusOr<const ModelEntry*> entry = table_.Choose(name, version, now);
   return entry.ok() && (*entry)->NeedsLoad(now);
 }
@@ -128,39 +123,12 @@ std::vector<ModelStatus> ModelRegistry::List() const {
 absl::Status ModelRegistry::Ready() const {
   absl::ReaderMutexLock lock(&mutex_);
   if (drain_announced_) return StoppingError();
-  const absl::Time now = SteadyNow();
-  absl::Status failure;  // of a model
-  bool any = false;
-  for (const ModelEntry& entry : table_.entries()) {
-    const ModelStatus& status = entry.status;
-    if (status.stalled_workers > 0) return Stalled(status);
-    if (status.Serves()) {
-      any |= !entry.built_in;
-    } else if (entry.at_start || status.state == ModelState::kDraining) {
-      return entry.Unavailable(now);
-    } else if (!status.error.ok()) {  // it has failed, or is loaded anew after that
-      failure = entry.Unavailable(now);
-      if (options_.readiness == Readiness::kEveryModel) return failure;
-    }
-  }
-  if (any) return absl::OkStatus();
-  if (failure.ok() && options_.control != ModelControl::kExplicit) {
-    return absl::UnavailableError("no model is there yet");
-  }
-  return failure;
+  return CheckReady(table_.entries(), options_, SteadyNow());
 }
 
 absl::Status ModelRegistry::Live() const {
   absl::ReaderMutexLock lock(&mutex_);
-  const absl::Time now = SteadyNow();
-  absl::Status loss;
-  for (const ModelEntry& entry : table_.entries()) {
-    if (entry.built_in) continue;
-    const ModelStatus& status = entry.status;
-    if (!status.HasFailed() && status.state != ModelState::kUnloaded) return absl::OkStatus();
-    if (status.state == ModelState::kLost) loss = entry.Unavailable(now);
-  }
-  return loss;
+  return CheckLive(table_.entries(), SteadyNow());
 }
 
 absl::Status ModelRegistry::CheckControl() const {

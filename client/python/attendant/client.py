@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from threading import Event
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -95,13 +95,18 @@ class Client(Base):
         then = job.then(calls.results)
         return job.join(calls.results) if then is None else self.run(then)
 
-    def stream(self, jobs: Iterable[Job[T]], *, max_in_flight: int = 64) -> Iterator[T]:
+    def stream(self, jobs: Iterable[Job[T]], *, max_in_flight: int = 64) -> Generator[T, None, None]:
         """The results of jobs of one request each, on one gRPC stream, in the order of the jobs. A job that fails raises its
         error and ends the stream. `jobs` is read by a thread, as fast as `max_in_flight` lets it. A stream has no timeout."""
-        return (outcome.value for outcome in self.stream_outcomes(jobs, max_in_flight=max_in_flight, ordered=True))
+        outcomes = self.stream_outcomes(jobs, max_in_flight=max_in_flight, ordered=True)
+        try:
+            for outcome in outcomes:
+                yield outcome.value
+        finally:
+            outcomes.close()
 
     def stream_outcomes(self, jobs: Iterable[Job[T]], *, max_in_flight: int = 64,
-                        ordered: bool = False) -> Iterator[Outcome[T]]:
+                        ordered: bool = False) -> Generator[Outcome[T], None, None]:
         """Like stream(), but each job ends in an Outcome with a result or an error; as they come unless `ordered`."""
         request_id = self._options.id_of_call()
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 import grpc
@@ -124,7 +124,7 @@ class _Feed(Generic[T]):
 
 def run_stream(jobs: Iterable[Job[T]], prepare: Callable[[Request[Any]], None], start: Open,
                closed: threading.Event, attempts: Callable[[], Attempts], request_id: str, room: int,
-               ordered: bool) -> Iterator[Outcome[T]]:
+               ordered: bool) -> Generator[Outcome[T], None, None]:
     """The outcomes of the jobs. A stream that breaks is opened again after a pause of some seconds, and what was not
     answered is sent again."""
     if room < 1:

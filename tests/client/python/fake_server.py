@@ -24,6 +24,17 @@ def encoded(request):
     return pb.EncodeResponse(id=request.id, model=request.model, pooled=tensor, sequences=sequences)
 
 
+def answer(request):
+    """What ends a request of a stream."""
+    return pb.EncodeStreamResponse(id=request.id, response=encoded(request))
+
+
+def refusal(request, code, hint_ms=0):
+    """The same, for one that failed."""
+    return pb.EncodeStreamResponse(id=request.id, error=pb.Error(code=code.value[0], message="as told",
+                                                                 retry_after_ms=hint_ms))
+
+
 def model(name, version=1, state=pb.MODEL_STATE_READY, **fields):
     """A line of ListModels."""
     return pb.ModelInfo(name=name, version=version, state=state, **fields)

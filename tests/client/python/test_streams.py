@@ -12,7 +12,7 @@ import pytest
 import attendant
 from attendant import operations
 from attendant.v1 import encoder_pb2 as pb
-from fake_server import embedding, encoded
+from fake_server import answer, embedding, refusal
 from harness.server import wait_until
 
 FAST = attendant.Retry(max_attempts=3, first_delay=0.001, max_delay=0.002)
@@ -41,15 +41,6 @@ def run(request, fake):
 
 def jobs_of(texts):
     return (operations.embed(text) for text in texts)
-
-
-def answer(request):
-    return pb.EncodeStreamResponse(id=request.id, response=encoded(request))
-
-
-def refusal(request, code, hint_ms=0):
-    return pb.EncodeStreamResponse(id=request.id, error=pb.Error(code=code.value[0], message="as told",
-                                                                 retry_after_ms=hint_ms))
 
 
 def backwards(requests, _):

@@ -124,10 +124,12 @@ class _Feed(Generic[T]):
                 self.started.set()
             self._read_all = True
             self._end_if_done()
-        except Exception as error:  # of the iterator: raised where the outcomes are read
+        except BaseException as error:  # of the iterator: raised where the outcomes are read
             self.fault = error
             if self._call is not None:
                 self._call.cancel()
+            if not isinstance(error, Exception):  # this task may be cancelled itself
+                raise
         finally:
             self.started.set()
 

@@ -50,6 +50,7 @@ CONSTANTS = (
     ("kMaxTokenizerFileBytes", "bytes of a `tokenizer.json`", "the model does not load"),
     ("kMaxVocabularyBytes", "bytes of a vocabulary's words, and of all added tokens", "the model does not load"),
     ("kMaxItems", "characters of a text that a tokenizer replaces or cuts at", "the model does not load"),
+    ("kMaxGroupDepth", "groups in each other in a regular expression of a tokenizer", "the model does not load"),
     ("kMaxTemplateParts", "tokens that a tokenizer's template makes, its texts counted as one each", "the model does not load"),
     ("kMaxNormalizedTimes", "times that a tokenizer's normalizer could make a text longer", "the model does not load"),
     ("kMaxPieceTimes", "times that a tokenizer's pre-tokenizer could make a piece longer", "the model does not load"),

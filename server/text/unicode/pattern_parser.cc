@@ -96,7 +96,9 @@ class PatternParser {
 
   // Writing the alternatives out keeps the order of tries only after a fixed number of characters.
   std::vector<Sequence> AddGroup(std::vector<Sequence> heads, bool ignore_case) {
+    if (++depth_ > Pattern::kMaxGroupDepth) return Fail(), heads;
     const std::vector<Sequence> tails = ParseAlternatives(ignore_case);
+    --depth_;
     if (!TakeIf(")")) Fail();
     uint32_t min = 1, max = 1;
     ParseQuantifier(min, max);
@@ -268,6 +270,7 @@ class PatternParser {
   const char* begin_;
   const char* position_;
   const char* end_;
+  size_t depth_ = 0;  // groups that are open: the parser calls itself for each
   bool ok_ = true;
   int64_t failed_at_ = 0;
 };

@@ -41,6 +41,8 @@ MUTANTS = {
     ],
     "server/text/unicode/pattern_parser.cc": [
         ("ignore_case && MayFold(tail)", "false"),
+        ("--depth_;", ""),
+        ("++depth_ > Pattern::kMaxGroupDepth", "depth_++ > Pattern::kMaxGroupDepth"),
         ("tries += «item.max == Pattern::kMany ? item.min + 1 : item.max»;", "1"),
     ],
     "server/text/tokenizer_config.cc": [

@@ -115,6 +115,30 @@ TEST(PatternTest, LongCountsAreNotSupported) {
   EXPECT_FALSE(Pattern::Parse(regex + "b").ok());
 }
 
+std::string Repeated(const std::string& text, size_t times) {
+  std::string all;
+  for (size_t i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(PatternTest, DeepGroupsAreNotSupported) {
+  for (const std::string first : {"(?:", "(?i:", "a(?:"}) {
+    const auto nested = [&](size_t depth) {
+      return first + Repeated("(?:", depth - 1) + "x" + Repeated(")", depth);
+    };
+    EXPECT_TRUE(Pattern::Parse(nested(Pattern::kMaxGroupDepth)).ok()) << first;
+    for (const size_t depth : {Pattern::kMaxGroupDepth + 1, size_t{100'000}}) {
+      const absl::Status status = Pattern::Parse(nested(depth)).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << first;
+      const size_t at = first.size() + 3 * Pattern::kMaxGroupDepth;
+      EXPECT_EQ(status.message(), "is not supported from byte " + std::to_string(at) + " on");
+    }
+  }
+  const std::string side_by_side = Repeated("(?:x)", Pattern::kMaxGroupDepth + 1);
+  EXPECT_TRUE(Pattern::Parse(side_by_side).ok());
+  EXPECT_FALSE(Pattern::Parse(Repeated("(?:", 100'000)).ok());
+}
+
 TEST(CharacterClassTest, IsTheCategoryAndWhetherItIsWhitespace) {
   for (const char32_t c : {U'a', U'7', U' ', U'\n', U'\u3000', U'\u4E2D', U'\u00B2', U'\uFFFF',
                            U'\U0001F600', U'\U00010000', U'\U0010FFFF'}) {

@@ -13,6 +13,7 @@
 #include "kernels/core/status_macros.h"
 #include "server/requests/invalid.h"
 #include "server/rpc/kserve/models.h"
+#include "server/rpc/kserve/served_kinds.h"
 
 namespace attendant {
 namespace {
@@ -113,8 +114,8 @@ absl::Status CheckElements(const inference::ModelInferRequest::InferInputTensor&
 // The values of a tensor as JSON, in one array or nested, as raw contents.
 class DataReader {
  public:
-  DataReader(absl::string_view datatype, int64_t max_elements)
-      : datatype_(datatype), max_elements_(max_elements) {}
+  DataReader(absl::string_view datatype, int64_t max_texts)
+      : datatype_(datatype), max_texts_(max_texts) {}
 
   absl::StatusOr<std::string> Read(JsonView data) {
     ATTENDANT_RETURN_IF_ERROR(Append(data));
@@ -148,8 +149,8 @@ class DataReader {
 
   absl::Status AppendText(JsonView value) {
     if (value.kind() != Kind::kString) return WrongJsonType("data", "strings", value);
-    if (elements_ > max_elements_) {
-      return Invalid("data has more than ", max_elements_, " strings");
+    if (elements_ > max_texts_) {
+      return Invalid("data has more than ", max_texts_, " strings");
     }
     const absl::string_view text = value.String();
     const auto length = static_cast<uint32_t>(text.size());
@@ -159,7 +160,7 @@ class DataReader {
   }
 
   const absl::string_view datatype_;
-  const int64_t max_elements_;
+  const int64_t max_texts_;
   int64_t elements_ = 0;
   std::string raw_;
 };
@@ -270,7 +271,7 @@ absl::StatusOr<std::string> InferMessage::ReadRaw(
   const std::optional<JsonView> data = input.Find("data");
   if (!data || !IsTaken(tensor.datatype())) return std::string();
   if (data->kind() != Kind::kArray) return WrongJsonType("data", "an array", *data);
-  DataReader reader(tensor.datatype(), head_.max_elements);
+  DataReader reader(tensor.datatype(), kMaxRowTexts * head_.max_sequences);
   ATTENDANT_ASSIGN_OR_RETURN(std::string raw, reader.Read(*data));
   ATTENDANT_RETURN_IF_ERROR(CheckElements(tensor, reader.elements()));
   return raw;

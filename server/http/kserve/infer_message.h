@@ -37,7 +37,7 @@ class InferMessage final : public RequestMessage {
     std::string model, version;
     std::optional<int64_t> json_bytes;  // of the body; without: all of it
     int priority = 0;                   // where the body has no such parameter
-    int64_t max_elements = 0;           // of a BYTES tensor in JSON
+    int64_t max_sequences = 0;          // of the request
   };
   // `form` is filled by Parse, and outlives the message.
   InferMessage(HttpBody body, Head head, InferForm& form);

@@ -82,7 +82,7 @@ constexpr std::array kServedKinds = std::to_array<ServedKind>({
     {.suffix = ".ids", .lacks = LacksNothing, .ask = AskEmbedding, .outputs = Embedding},
     {.suffix = ".encoder", .lacks = LacksNothing, .ask = AskHiddenState, .outputs = HiddenState},
     {.suffix = ".scores",
-     .max_texts = 2,
+     .max_texts = kMaxRowTexts,
      .lacks = LacksClassifier,
      .ask = AskScores,
      .outputs = Scores},

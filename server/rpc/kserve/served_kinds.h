@@ -49,9 +49,12 @@ struct TensorSpec {
   AddTensor add = nullptr;  // of an output
 };
 
+// The texts of a row: a text or a pair.
+inline constexpr int64_t kMaxRowTexts = 2;
+
 struct ServedKind {
   absl::string_view suffix;  // behind the model's name
-  int64_t max_texts = 0;     // of a row of the input: 1, or 2 for a text or a pair; 0: it has ids
+  int64_t max_texts = 0;     // of a row of the input: 1, or kMaxRowTexts; 0: it has ids
   // Names the feature that a model of texts lacks for this kind, for an error; empty if it lacks
   // none.
   std::string (*lacks)(const EncoderFacts& facts) = nullptr;

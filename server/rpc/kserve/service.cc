@@ -13,6 +13,7 @@
 #include "server/access/api_keys.h"
 #include "server/rpc/call/calls.h"
 #include "server/rpc/kserve/infer_run.h"
+#include "server/rpc/kserve/served_kinds.h"
 #include "server/rpc/scan/received_message.h"
 #include "server/rpc/scan/typed_message.h"
 #include "server/threads/steady_time.h"
@@ -84,10 +85,10 @@ void FinishAnswer(const std::string& id, const absl::Status& status,
 }  // namespace
 
 WireRules InferRules(const EncodeLimits& limits) {
-  return {
-      .limits = {{"inference.InferTensorContents.bytes_contents", limits.max_request_sequences}},
-      .id_field = "id",
-      .model_field = "model_name"};
+  return {.limits = {{"inference.InferTensorContents.bytes_contents",
+                      kMaxRowTexts * limits.max_request_sequences}},
+          .id_field = "id",
+          .model_field = "model_name"};
 }
 
 KServeService::KServeService(const EncodeDependencies& dependencies, std::string version,

@@ -104,6 +104,21 @@ TEST(TextInput, TypedElements) {
   EXPECT_EQ(std::get<std::string>(inputs.sequences[1]), "two");
 }
 
+TEST(TextInput, TypedPairsAsManyAsABatch) {
+  const auto pairs = [](int64_t batch) {
+    inference::ModelInferRequest request;
+    auto& input = AddInput(request, "text", "BYTES", {batch, 2});
+    for (int64_t i = 0; i < 2 * batch; ++i) {
+      input.mutable_contents()->add_bytes_contents(absl::StrCat(i));
+    }
+    return request;
+  };
+  const InferInputs inputs = Decoded(pairs(4), ".scores");
+  ASSERT_EQ(inputs.sequences.size(), 4u);
+  EXPECT_EQ(std::get<TextPair>(inputs.sequences[3]).second, "7");
+  ExpectRefused(pairs(5), ".scores", "has batch size 5, the limit is 4");
+}
+
 TEST(TextInput, LyingRawContentsAreRefused) {
   struct Case {
     int64_t batch;

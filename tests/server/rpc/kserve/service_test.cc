@@ -18,6 +18,7 @@ namespace {
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::Not;
 
 TEST_F(KServeServiceTest, TellsItsName) {
@@ -192,6 +193,21 @@ TEST_F(KServeServiceTest, LargeRequestsAreAnsweredToo) {
   const std::vector<int64_t> last(ids.end() - 32, ids.end());
   EXPECT_EQ(Rows(embeddings, kRows - 1, 1), Values(Infer(Request("tiny.ids", 1, last))));
   EXPECT_EQ(decoded_apart_, 1) << "gRPC's thread reads a small one";
+}
+
+TEST_F(KServeServiceTest, ASequenceMayBeAPairOfTexts) {
+  const int64_t limit = 2 * dependencies_.limits.max_request_sequences;
+  const auto refusal = [&](int64_t texts) {
+    ModelInferRequest request;
+    request.set_model_name("tiny.scores");
+    inference::ModelInferRequest::InferInputTensor& input = *request.add_inputs();
+    for (int64_t i = 0; i < texts; ++i) input.mutable_contents()->add_bytes_contents("a");
+    ModelInferResponse response;
+    return Infer(request, response).error_message();
+  };
+  const std::string too_many = absl::StrCat("has more than ", limit, " elements");
+  EXPECT_THAT(refusal(limit), Not(HasSubstr("has more than")));
+  EXPECT_THAT(refusal(limit + 1), HasSubstr(too_many));
 }
 
 TEST_F(KServeServiceTest, CallsThatMakeNoSenseSayWhy) {

@@ -65,6 +65,7 @@ HttpRoutes::Match HttpRoutes::Find(absl::string_view method, absl::string_view p
   if (match.route != nullptr) return match;
   const std::vector<absl::string_view> segments = absl::StrSplit(path, '/');
   for (const Entry& entry : patterns_) {
+    if (first != last) break;  // a fixed path is of no pattern
     std::vector<std::string> parameters;
     if (!Fits(entry.segments, segments, parameters)) continue;
     Consider(*entry.route, method, match);

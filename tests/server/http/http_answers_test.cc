@@ -57,6 +57,8 @@ TEST_F(HttpAnswersTest, HeadHasTheHeadOfGet) {
 TEST_F(HttpAnswersTest, OtherMethodsAreToldThoseOfThePath) {
   EXPECT_EQ(Header(Post("/v1/models", "{}"), "Allow"), "GET, HEAD");
   EXPECT_EQ(Header(Head("/v1/embeddings"), "Allow"), "POST");
+  EXPECT_EQ(Header(Post("/v2/models/stats", "{}"), "Allow"), "GET, HEAD")
+      << "the path of statistics, and no model's";
 }
 
 TEST_F(HttpAnswersTest, PagesAreCompressed) {

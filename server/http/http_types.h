@@ -23,7 +23,7 @@ struct HttpResponse {
   std::string content_type = "text/plain; charset=utf-8";
   std::string body = {};
   std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
-  bool compressible = false;  // gzip saves bytes: text, and no base64
+  bool compressible = false;  // gzip saves bytes: text, no base64, no tensors
 };
 
 // Why a request is not answered. The code says what `status` alone cannot: 413, 415.

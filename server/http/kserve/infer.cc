@@ -86,7 +86,7 @@ int64_t WriteAnswer(Inference& inference) {
   }
   body += "]}";
   response.content_type = "application/json";
-  response.compressible = true;
+  response.compressible = !any_binary;
   if (!any_binary) return CompressAnswer(*inference.exchange);
   response.content_type = "application/octet-stream";
   response.headers.emplace_back("Inference-Header-Content-Length", absl::StrCat(body.size()));

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/http/gzip.h"
 #include "tests/server/http/doors_fixture.h"
 
@@ -91,6 +92,20 @@ TEST_F(KServeHttpTest, ABytesTensorAndACompressedBody) {
            absl::StrCat("Content-Encoding: gzip\r\nInference-Header-Content-Length: ", json.size(),
                         "\r\n"));
   EXPECT_EQ(packed.body, plain.body);
+}
+
+TEST_F(KServeHttpTest, TensorsAsJsonAreCompressedAndAsBytesAreNot) {
+  const std::string ids = absl::StrJoin(std::vector<int>(64, 4), ",");
+  for (const bool binary : {false, true}) {
+    const HttpAnswer answer =
+        Post("/v2/models/tiny.ids/infer",
+             absl::StrCat(R"({"inputs":[{"name":"input_ids","datatype":"INT64","shape":[32,2],)",
+                          R"("data":[)", ids, R"(]}],"parameters":{"binary_data_output":)",
+                          binary ? "true" : "false", "}}"),
+             "Accept-Encoding: gzip\r\n");
+    ASSERT_EQ(answer.code, 200) << answer.body;
+    EXPECT_EQ(absl::StrContains(answer.head, "Content-Encoding: gzip"), !binary) << answer.head;
+  }
 }
 
 TEST_F(KServeHttpTest, TheEncoderGivesStates) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/answer.h"
 #include "client/channel.h"
 #include "client/load/protocols/grpc_load.h"
@@ -62,6 +63,10 @@ absl::StatusOr<Target> MakeTeiTarget(const TargetSpec& spec) {
   PayloadSpec payloads = spec.payload;
   payloads.lengths.Limit(std::max<int64_t>(1, info.max_input_length()));
   for (const Payload& payload : MakePayloads(payloads)) {
+    if (const int64_t sequences = NumSequences(payload); sequences != 1) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "--replay: a request of tei.v1 is one text; the trace has one of ", sequences));
+    }
     load.requests.push_back(MakeTeiRequest(payload));
   }
   return Target{.model = info.model_id(),

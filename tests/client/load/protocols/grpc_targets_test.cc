@@ -279,6 +279,15 @@ TEST_P(GrpcTargetsTest, AnswersOfKserveWithoutBatchesMustHaveAnOutput) {
   ExpectShort(MakeKserveTarget, 1, 0);
 }
 
+TEST_P(GrpcTargetsTest, ARequestOfTeiIsOneTextOfATraceToo) {
+  spec_.payload.trace = {{.time = absl::ZeroDuration(), .sequences = 1, .tokens = 4}};
+  EXPECT_EQ(Ask(MakeTeiTarget, 1, 4).sequences, 1);
+  spec_.payload.trace.push_back({.time = absl::Seconds(1), .sequences = 8, .tokens = 32});
+  const absl::Status status = MakeTeiTarget(spec_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the trace has one of 8"));
+}
+
 TEST_P(GrpcTargetsTest, AnswersOfTeiMustHaveAnEmbedding) {
   EXPECT_EQ(Ask(MakeTeiTarget, 1, 4).sequences, 1);
   ExpectShort(MakeTeiTarget, 1, 0);

@@ -14,7 +14,7 @@
 namespace attendant::attention {
 namespace {
 
-// A multiple of every kernel's vectors, tiles and panels of keys.
+// A multiple of every kernel's vectors.
 constexpr int64_t kKeysAtATime = 64;
 
 enum class Form {

@@ -22,6 +22,7 @@
 namespace attendant {
 
 inline constexpr char kPath[] = "/hold";
+inline constexpr char kOpenHoldPath[] = "/open-hold";
 inline constexpr char kOpenPath[] = "/open";
 inline constexpr char kLargePath[] = "/large";
 inline constexpr int kMaxRequests = 2;
@@ -34,8 +35,8 @@ inline void EndWell(std::unique_ptr<HttpExchange> exchange) {
 // Of an answer that no socket's buffers hold.
 inline constexpr size_t kLargeBytes = 4 << 20;
 
-// A port with two open routes, one of a large answer, and one which has two requests in work at
-// most. They wait until the test ends them.
+// A port with a route which has two requests in work at most, and three open ones, of which one has
+// a large answer. The requests of the first and of kOpenHoldPath wait until the test ends them.
 class HoldingPortTest : public testing::Test {
  protected:
   explicit HoldingPortTest(HttpConnection::Times times = {}) {
@@ -54,6 +55,7 @@ class HoldingPortTest : public testing::Test {
     endpoint_ = *HttpEndpoint::Listen(
         "127.0.0.1:0", metrics_, {.ready = [] { return absl::OkStatus(); }}, {},
         {.routes = {MakeHttpRoute("POST", kPath, MethodGroup::kInfer, error, hold, {}),
+                    MakeHttpRoute("GET", kOpenHoldPath, MethodGroup::kOpen, error, hold, {}),
                     MakeHttpRoute("GET", kOpenPath, MethodGroup::kOpen, error, EndWell, {}),
                     MakeHttpRoute("GET", kLargePath, MethodGroup::kOpen, error, end_large, {})},
          .requests = &requests_,

@@ -57,14 +57,18 @@ TEST_F(HttpConnectionTest, ARequestAboveTheLimitIsRefused) {
 }
 
 TEST_F(HttpConnectionTest, ARequestInWorkKeepsItsConnectionBesideManyIdleOnes) {
-  HttpClient client(endpoint_->port());
+  HttpClient client(endpoint_->port()), open_client(endpoint_->port());
   client.Post(kPath, "");
   std::unique_ptr<HttpExchange> exchange = AwaitRequest();
+  open_client.Get(kOpenHoldPath);
+  std::unique_ptr<HttpExchange> open_exchange = AwaitRequest();
   std::vector<std::unique_ptr<HttpClient>> idle;
   for (int i = 0; i < 200; ++i) idle.push_back(std::make_unique<HttpClient>(endpoint_->port()));
   EXPECT_EQ(Probe(), 200);
-  EndExchange(std::move(exchange), absl::OkStatus());
+  EndWell(std::move(exchange));
+  EndWell(std::move(open_exchange));
   EXPECT_EQ(client.Read().code, 200);
+  EXPECT_EQ(open_client.Read().code, 200);
 }
 
 TEST_F(HttpConnectionTest, AProbeIsAnsweredWhereIdleClientsHaveAllPlaces) {

@@ -2,6 +2,7 @@
 #include "server/text/unicode/pattern.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,16 @@ namespace attendant {
 void CharacterSet::AddRange(char32_t first, char32_t last) { ranges_.emplace_back(first, last); }
 
 void CharacterSet::Seal() {
+  std::sort(ranges_.begin(), ranges_.end());
+  std::vector<std::pair<char32_t, char32_t>> apart;
+  for (const auto& [first, last] : ranges_) {
+    if (!apart.empty() && first <= apart.back().second + 1) {
+      apart.back().second = std::max(apart.back().second, last);
+    } else {
+      apart.emplace_back(first, last);
+    }
+  }
+  ranges_ = std::move(apart);
   for (uint32_t c = 0; c < kCharacterClasses; ++c) classes_[c] = HasClass(c);
   for (char32_t c = 0; c < 0x80; ++c) ascii_[c] = Find(c);
 }
@@ -32,8 +43,11 @@ bool CharacterSet::HasClass(uint32_t character_class) const {
 
 bool CharacterSet::Find(char32_t character) const {
   bool found = classes_.any() && classes_[CharacterClass(character)];
-  for (const auto& [first, last] : ranges_) {
-    found = found || (character >= first && character <= last);
+  if (!found) {
+    const auto behind =
+        std::upper_bound(ranges_.begin(), ranges_.end(), character,
+                         [](char32_t wanted, const auto& range) { return wanted < range.first; });
+    found = behind != ranges_.begin() && character <= std::prev(behind)->second;
   }
   return found != inverted_;
 }

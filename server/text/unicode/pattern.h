@@ -38,7 +38,7 @@ class CharacterSet {
   bool Find(char32_t character) const;
   bool HasClass(uint32_t character_class) const;
 
-  std::vector<std::pair<char32_t, char32_t>> ranges_;
+  std::vector<std::pair<char32_t, char32_t>> ranges_;  // sealed: in order, with gaps between them
   uint32_t categories_ = 0;
   std::vector<uint32_t> outside_;  // characters that have none of these
   bool whitespace_ = false;

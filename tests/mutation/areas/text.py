@@ -36,6 +36,8 @@ MUTANTS = {
         ("can_fail && item.max - item.min > 1", "false"),
         ("last = behind.first_failure;", "last = least;"),
         ("range.second >= 0x80", "false"),
+        ("std::max(apart.back().second, last)", "last"),
+        ("character <= std::prev(behind)->second", "character < std::prev(behind)->second"),
         ("whitespace ? «whitespace_» : non_whitespace_", "non_whitespace_"),
         ("done < text.size() && out.size() <= max_bytes", "done < text.size()"),
     ],

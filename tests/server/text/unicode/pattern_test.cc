@@ -115,6 +115,43 @@ TEST(PatternTest, LongCountsAreNotSupported) {
   EXPECT_FALSE(Pattern::Parse(regex + "b").ok());
 }
 
+TEST(CharacterSetTest, ContainsItsRangesInAnyOrder) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 2000; ++round) {
+    CharacterSet set;
+    std::vector<bool> in(400);
+    for (size_t range = random() % 12; range > 0; --range) {
+      const auto first = static_cast<uint32_t>(random() % 380);
+      const auto length = static_cast<uint32_t>(random() % (random() % 2 == 0 ? 3 : 380 - first));
+      set.AddRange(first, first + length);
+      for (uint32_t c = first; c <= first + length; ++c) in[c] = true;
+    }
+    if (random() % 3 == 0) {
+      set.AddWhitespace();
+      for (uint32_t c = 0; c < in.size(); ++c) in[c] = in[c] || IsWhitespace(c);
+    }
+    if (random() % 2 == 0) {
+      set.Invert();
+      in.flip();
+    }
+    set.Seal();
+    for (uint32_t c = 0; c < in.size(); ++c) ASSERT_EQ(set.Contains(c), in[c]) << round << " " << c;
+  }
+}
+
+TEST(CharacterSetTest, ContainsManyRanges) {
+  constexpr uint32_t kFirst = 0x100;
+  constexpr uint32_t kRanges = 100'000;
+  CharacterSet set;
+  for (uint32_t i = kRanges; i-- > 0;) set.AddRange(kFirst + 4 * i, kFirst + 4 * i + 1);
+  set.Seal();
+  for (uint32_t i = 0; i < kRanges; ++i) {
+    for (uint32_t at = 0; at < 4; ++at) ASSERT_EQ(set.Contains(kFirst + 4 * i + at), at < 2) << i;
+  }
+  EXPECT_FALSE(set.Contains(kFirst - 1));
+  EXPECT_FALSE(set.Contains(0x10FFFF));
+}
+
 std::string Repeated(const std::string& text, size_t times) {
   std::string all;
   for (size_t i = 0; i < times; ++i) all += text;

@@ -43,6 +43,7 @@ void ModelEntry::SetModel(std::shared_ptr<ServableModel> loaded) {
   status.state = ModelState::kReady;
   status.error = absl::OkStatus();
   status.stalled_workers = 0;
+  load_owed = false;
   next_try = absl::InfinitePast();
   retry_pause = absl::ZeroDuration();
   at_start = false;

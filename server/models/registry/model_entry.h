@@ -18,7 +18,8 @@ struct ModelEntry {
   ModelStatus status;
   std::string fingerprint;  // of the files from which its model was last loaded; empty: not known
   bool built_in = false;
-  bool at_start = false;  // the server is not ready before its first load has ended
+  bool at_start = false;   // the server is not ready before its first load has ended
+  bool load_owed = false;  // of a ready version: a load has begun, and none has ended well since
   // Of an idle model whose last load failed: until when it is not tried again.
   absl::Time next_try = absl::InfinitePast();
   absl::Duration retry_pause;  // from the failure to `next_try`

@@ -150,7 +150,11 @@ absl::Status ModelRegistry::RunLoad(const std::string& name) {
   }
   absl::Status status;
   for (const ModelSource& source : *sources) {
-    if (!IsCurrent(source)) status.Update(LoadVersion(source));
+    if (IsCurrent(source)) {
+      KeepModel(source);
+    } else {
+      status.Update(LoadVersion(source));
+    }
   }
   if (status.ok()) {
     RemoveOthers(name, *sources);
@@ -213,7 +217,16 @@ bool ModelRegistry::IsCurrent(const ModelSource& source) const {
   if (entry == nullptr || found.empty() || entry->fingerprint != found) return false;
   const ModelStatus& status = entry->status;
   if (status.IsIdle()) return options_.control == ModelControl::kPoll;
-  return status.state == ModelState::kReady && status.error.ok() && status.stalled_workers == 0;
+  return status.state == ModelState::kReady && !entry->load_owed && status.stalled_workers == 0;
+}
+
+void ModelRegistry::KeepModel(const ModelSource& source) {
+  TableChange change;
+  {
+    absl::MutexLock lock(&mutex_);
+    change = table_.KeepModel(source);
+  }
+  Notify(change);
 }
 
 absl::Status ModelRegistry::LoadVersion(const ModelSource& source) {

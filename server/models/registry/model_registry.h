@@ -171,6 +171,7 @@ class ModelRegistry {
   std::string Fingerprint(const ModelSource& source) const;  // as it is now
   // True if the version needs no load.
   bool IsCurrent(const ModelSource& source) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void KeepModel(const ModelSource& source) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status LoadVersion(const ModelSource& source) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status BeginLoad(const ModelSource& source) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status EndLoad(const ModelSource& source, const std::string& fingerprint,

@@ -135,11 +135,20 @@ TableChange ModelTable::BeginLoad(const ModelSource& source) {
   if (entry == nullptr)
     return {.changed = {Add(source, ModelState::kLoading).status}, .given_up = {}};
   entry->source = source;
+  entry->load_owed = true;
   ModelStatus& status = entry->status;
   if (status.state == ModelState::kReady || status.IsIdle()) return {};
   if (status.state == ModelState::kLoading) return {};
   status.state = ModelState::kLoading;
   return {.changed = {status}, .given_up = {}};
+}
+
+TableChange ModelTable::KeepModel(const ModelSource& source) {
+  ModelEntry* const entry = FindToChange(source);
+  if (entry == nullptr) return {};
+  if (entry->status.state != ModelState::kReady || entry->status.error.ok()) return {};
+  entry->status.error = absl::OkStatus();
+  return {.changed = {entry->status}, .given_up = {}};
 }
 
 TableChange ModelTable::EndLoad(const ModelSource& source, const std::string& fingerprint,

@@ -60,6 +60,8 @@ class ModelTable {
   // A load of a version begins, which is new, or is loaded anew: what has loaded before serves on.
   // Empty when no state changes.
   TableChange BeginLoad(const ModelSource& source);
+  // A version needs no load: a ready one has no error any more.
+  TableChange KeepModel(const ModelSource& source);
   // The load of a version has ended with `model`, or with an error. After an error, a model from
   // before serves on, and an idle one waits for its next try. Empty: the version is not there.
   TableChange EndLoad(const ModelSource& source, const std::string& fingerprint,

@@ -34,9 +34,10 @@ class ModelLifeTest : public ModelRegistryTest {
                                  return fingerprints_[source.version];
                                }}) {}
 
-  // The versions that `versions_` names, while their folders are there.
+  // The versions that `versions_` names, unless there is an error.
   absl::StatusOr<std::vector<ModelSource>> Find(const std::string& name) {
     absl::MutexLock lock(&versions_mutex_);
+    if (!find_error_.ok()) return find_error_;
     std::vector<ModelSource> sources;
     for (const auto& [version, folder] : versions_) {
       if (name == "tiny" || name == "other") {
@@ -49,6 +50,10 @@ class ModelLifeTest : public ModelRegistryTest {
   void SetVersions(std::vector<std::pair<int64_t, std::string>> versions) {
     absl::MutexLock lock(&versions_mutex_);
     versions_ = std::move(versions);
+  }
+  void SetFindError(absl::Status error) {
+    absl::MutexLock lock(&versions_mutex_);
+    find_error_ = std::move(error);
   }
   void SetFingerprint(int64_t version, std::string fingerprint) {
     absl::MutexLock lock(&versions_mutex_);
@@ -95,6 +100,7 @@ class ModelLifeTest : public ModelRegistryTest {
   absl::Mutex versions_mutex_;
   std::vector<std::pair<int64_t, std::string>> versions_ ABSL_GUARDED_BY(versions_mutex_) = {
       {1, "tiny"}};
+  absl::Status find_error_ ABSL_GUARDED_BY(versions_mutex_);
   std::map<int64_t, std::string> fingerprints_ ABSL_GUARDED_BY(versions_mutex_);  // else not known
 };
 

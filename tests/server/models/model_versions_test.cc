@@ -98,6 +98,40 @@ TEST_F(ModelVersionsTest, AVersionThatWasNotLoadedAnewIsTriedAgainThoughItIsAsBe
   EXPECT_EQ(loads_, 4);
 }
 
+TEST_F(ModelVersionsTest, AModelThatCouldNotBeLookedUpIsNotLoadedAnew) {
+  const int64_t first = LifeOf(1), second = LifeOf(2);
+  SetFindError(absl::UnavailableError("stale handle"));
+  EXPECT_TRUE(absl::IsUnavailable(Load()));
+  EXPECT_TRUE(absl::IsUnavailable(registry_.List()[0].error));
+  SetFindError(absl::OkStatus());
+  EXPECT_TRUE(Load().ok());
+  EXPECT_EQ(loads_, 2);
+  EXPECT_EQ(LifeOf(1), first);
+  EXPECT_EQ(LifeOf(2), second);
+  for (const ModelStatus& version : registry_.List()) EXPECT_TRUE(version.error.ok());
+  EXPECT_THAT(metrics_.Scrape(), HasSubstr("attendant_model_failed{model=\"tiny\"} 0\n"));
+  const size_t heard = changes().size();
+  EXPECT_TRUE(Load().ok());
+  EXPECT_EQ(changes().size(), heard) << "nothing has changed since";
+}
+
+// A later error of another kind hides no failed load.
+TEST_F(ModelVersionsTest, AVersionThatWasNotLoadedAnewIsTriedAgainAfterALookUpThatFailed) {
+  const int64_t first = LifeOf(1), second = LifeOf(2);
+  Break();
+  SetFingerprint(1, "broken");
+  EXPECT_FALSE(Load().ok());
+  SetFindError(absl::UnavailableError("stale handle"));
+  EXPECT_FALSE(Load().ok());
+  SetFindError(absl::OkStatus());
+  Mend();
+  SetFingerprint(1, "first");
+  EXPECT_TRUE(Load().ok());
+  EXPECT_NE(LifeOf(1), first);
+  EXPECT_EQ(LifeOf(2), second);
+  EXPECT_EQ(loads_, 4);
+}
+
 TEST_F(ModelVersionsTest, AVersionWhoseFilesAreNotKnownIsLoadedAnew) {
   for (const int64_t version : {1, 2}) SetFingerprint(version, "");
   for (int loads = 4; loads <= 6; loads += 2) {

@@ -132,6 +132,19 @@ TEST_F(ModelTableTest, AFailedLoadKeepsAModelFromBefore) {
   EXPECT_THAT(Changed(Fail("b")), IsEmpty()) << "it is not there";
 }
 
+TEST_F(ModelTableTest, AVersionThatIsKeptHasNoErrorAnyMore) {
+  Load("a");
+  EXPECT_THAT(Changed(table_.KeepModel(Source("a"))), IsEmpty()) << "it has none";
+  Fail("a");
+  EXPECT_THAT(Changed(table_.KeepModel(Source("a"))), ElementsAre(Pair("a/1", ModelState::kReady)));
+  EXPECT_TRUE(At("a").status.error.ok());
+  table_.UnloadIdle({"a"});
+  Fail("a");
+  EXPECT_THAT(Changed(table_.KeepModel(Source("a"))), IsEmpty()) << "it does not serve";
+  EXPECT_FALSE(At("a").status.error.ok());
+  EXPECT_THAT(Changed(table_.KeepModel(Source("b"))), IsEmpty()) << "it is not there";
+}
+
 TEST_F(ModelTableTest, ALostModelIsGivenUpByTheNextLoad) {
   const std::shared_ptr<ServableModel> model = Load("a");
   const absl::Status why = absl::InternalError("the device is lost");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -18,6 +19,24 @@ absl::Status Unlisted(const std::string& directory, const std::error_code& error
   return absl::UnavailableError(absl::StrCat(directory, ": ", error.message()));
 }
 
+// Also a link that leads to nothing, or to itself.
+bool IsAbsent(const std::error_code& error) {
+  return error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory ||
+         error == std::errc::too_many_symbolic_link_levels;
+}
+
+// Empty for what is no file.
+std::string DescribeFile(const fs::path& path, std::error_code& error) {
+  const fs::file_status found = fs::status(path, error);
+  if (error || !fs::is_regular_file(found)) return "";
+  const fs::path real = fs::canonical(path, error);
+  if (error) return "";
+  const auto bytes = fs::file_size(real, error);
+  if (error) return "";
+  const auto time = fs::last_write_time(real, error).time_since_epoch().count();
+  return absl::StrCat(path.string(), "|", real.string(), "|", bytes, "|", time);
+}
+
 }  // namespace
 
 // Folders in it that may not be read are left out: a model has no use for them.
@@ -29,13 +48,10 @@ absl::StatusOr<std::string> FolderFingerprint(const std::string& directory) {
   const auto options = fs::directory_options::skip_permission_denied;
   for (fs::recursive_directory_iterator entry(directory, options, error), end;
        !error && entry != end; entry.increment(error)) {
-    std::error_code absent;
-    const fs::path real = fs::weakly_canonical(entry->path(), absent);
-    if (!fs::is_regular_file(real, absent)) continue;
-    const auto bytes = fs::file_size(real, absent);
-    const auto time = fs::last_write_time(real, absent).time_since_epoch().count();
-    files.push_back(
-        absl::StrCat(entry->path().string(), "|", real.string(), "|", bytes, "|", time));
+    std::error_code failed;
+    const std::string file = DescribeFile(entry->path(), failed);
+    if (failed && !IsAbsent(failed)) return Unlisted(entry->path(), failed);
+    if (!failed && !file.empty()) files.push_back(file);
   }
   if (error) return Unlisted(directory, error);
   std::sort(files.begin(), files.end());

@@ -195,6 +195,9 @@ MUTANTS = {
     "server/models/repository/folder_fingerprint.cc": [
         ("fs::directory_options::skip_permission_denied", "fs::directory_options::none"),
         ("«if (error) return Unlisted(directory, error);»\n  std::sort", ""),
+        ("if (failed && «!IsAbsent(failed)»)", "false"),
+        ("if (failed && «!IsAbsent(failed)»)", "true"),
+        (" ||\n         «error == std::errc::too_many_symbolic_link_levels»", "false"),
     ],
     "server/models/warm_up.cc": [
         ("len = std::min(len, max_len);", ""),

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <climits>
 #include <filesystem>
+#include <string>
 
 #include "tests/support/checkpoint.h"
 #include "tests/support/failing_listing.h"
@@ -139,6 +141,27 @@ TEST_F(ModelRepositoryTest, AFolderThatCannotBeListedMayBeAsItWas) {
     }
   }
   EXPECT_THAT(repository.Read()->models, ElementsAre(Key("m")));
+}
+
+TEST_F(ModelRepositoryTest, AFileThatCannotBeLookedAtMayBeAsItWas) {
+  Add("m");
+  const ModelRepository repository(root_.path(), 1);
+  fs::create_symlink(std::string(NAME_MAX + 1, 'x'), root_ / "m/weights");  // no name of a file
+  const auto content = repository.Read();
+  ASSERT_TRUE(content.ok()) << content.status();
+  EXPECT_TRUE(content->models.empty());
+  EXPECT_THAT(content->unreadable, ElementsAre("m"));
+  EXPECT_TRUE(absl::IsUnavailable(content->refused.at("m")));
+}
+
+TEST_F(ModelRepositoryTest, ALinkThatLeadsNowhereIsNoFile) {
+  Add("m");
+  const ModelRepository repository(root_.path(), 1);
+  const std::string first = repository.Read()->models.at("m").fingerprint;
+  fs::create_symlink("nothing", root_ / "m/dangles");
+  fs::create_symlink("loops", root_ / "m/loops");
+  fs::create_symlink("config.json/weights", root_ / "m/through");  // a file is no folder
+  EXPECT_EQ(repository.Read()->models.at("m").fingerprint, first);
 }
 
 // The rights of somebody who may not read everything, as root may.

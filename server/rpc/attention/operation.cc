@@ -98,7 +98,7 @@ PositionedRows Positioned(const InputRows& rows, const Sequences& sequences, DTy
                    rows.row_stride}};
 }
 
-// What the positions of an operand cost, as Cost::operations counts it.
+// The operations of an operand's positions, as Cost::operations counts them.
 int64_t PositionOperations(const AttendPositions& positions, const InputRows& rows,
                            const Sequences& sequences) {
   const int64_t token_values = rows.heads * rows.dim;

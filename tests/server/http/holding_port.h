@@ -32,7 +32,7 @@ inline void EndWell(std::unique_ptr<HttpExchange> exchange) {
   EndExchange(std::move(exchange), absl::OkStatus());
 }
 
-// Of an answer that no socket's buffers hold.
+// An answer's, so many that no socket's buffers hold them.
 inline constexpr size_t kLargeBytes = 4 << 20;
 
 // A port with a route which has two requests in work at most, and three open ones, of which one has

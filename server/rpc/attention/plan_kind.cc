@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "kernels/attention/modules/module.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant {

@@ -24,7 +24,7 @@ TEST(InferMessageTest, TheBodysPriorityGoesBeforeTheHeaders) {
   EXPECT_EQ(LevelOf(R"("priority":7)"), 7);
 }
 
-// Of a body whose rows are pairs of texts, which may be `max_sequences`.
+// Parses a body whose rows are pairs of texts, of which there may be `max_sequences`.
 absl::Status ParsePairs(size_t pairs, int64_t max_sequences) {
   std::string data;
   for (size_t i = 0; i < pairs; ++i) data += i == 0 ? R"(["a","b"])" : R"(,["a","b"])";

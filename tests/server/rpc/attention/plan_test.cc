@@ -226,7 +226,7 @@ TEST(AttendLimitsTest, ASinusoidalTableIsScratchMemory) {
   EXPECT_EQ(Taken(request, kLimit), without) << "a learned one is an operand";
 }
 
-// Of each operand that has memory of its own.
+// They count for each operand that has memory of its own.
 TEST(AttendLimitsTest, PositionsAreOperations) {
   constexpr int64_t AttentionLimits::*kLimit = &AttentionLimits::max_operations;
   constexpr int64_t kOfTable = attention::kSinusoidalOperations;

@@ -34,8 +34,8 @@ absl::Status ReferenceModule(const Call& call, const Outputs& outputs) {
 }  // namespace
 
 int64_t MaxPackedBytes(int64_t outputs, int64_t inputs) {
-  constexpr int64_t kMaxFill =
-      63;  // the widest panels have 64 outputs, the longest steps 64 inputs
+  // The widest panels have 64 outputs, the longest steps 64 inputs.
+  constexpr int64_t kMaxFill = 63;
   return ((outputs + kMaxFill) * (inputs + kMaxFill) + outputs) *
          static_cast<int64_t>(sizeof(float));
 }

@@ -365,8 +365,8 @@ class Connection final : public HttpConnection {
   std::optional<RouteCall> call_;       // of a route, until its answer is written
   bool entered_ = false;                // the host counts it
   std::optional<HttpResponse> answer_;  // that waits for the end of a read
-  bool writing_ = false;
   // Of the answer.
+  bool writing_ = false;
   std::string answer_head_;
   std::string answer_body_;
   size_t written_ = 0;  // of the body

@@ -15,6 +15,19 @@ void TakeModel(ModelEntry& entry, TableChange& change) {
   if (entry.status.model != nullptr) change.given_up.push_back(entry.TakeModel());
 }
 
+auto OfVersion(absl::string_view name, int64_t version) {
+  return [name, version](const ModelEntry& entry) {
+    return entry.status.name == name && entry.status.version == version;
+  };
+}
+
+// The first entry that is meant, of a vector that may be constant. Null: there is none.
+template <typename Entries, typename IsMeant>
+auto* FindIf(Entries& entries, IsMeant is_meant) {
+  const auto entry = std::find_if(entries.begin(), entries.end(), is_meant);
+  return entry != entries.end() ? &*entry : nullptr;
+}
+
 bool HasVersion(const std::vector<ModelSource>& sources, int64_t version) {
   return std::any_of(sources.begin(), sources.end(),
                      [version](const ModelSource& source) { return source.version == version; });
@@ -51,26 +64,18 @@ ModelEntry& ModelTable::Add(const ModelSource& source, ModelState state) {
 }
 
 const ModelEntry* ModelTable::Find(absl::string_view name, int64_t version) const {
-  for (const ModelEntry& entry : entries_) {
-    if (entry.status.name == name && entry.status.version == version) return &entry;
-  }
-  return nullptr;
+  return FindIf(entries_, OfVersion(name, version));
 }
 
 ModelEntry* ModelTable::FindToChange(const ModelSource& source) {
   if (draining_) return nullptr;
-  for (ModelEntry& entry : entries_) {
-    if (entry.status.name == source.name && entry.status.version == source.version) return &entry;
-  }
-  return nullptr;
+  return FindIf(entries_, OfVersion(source.name, source.version));
 }
 
 ModelEntry* ModelTable::FindToChange(const ServableModel* model) {
   if (draining_) return nullptr;
-  for (ModelEntry& entry : entries_) {
-    if (entry.status.model.get() == model) return &entry;
-  }
-  return nullptr;
+  return FindIf(entries_,
+                [model](const ModelEntry& entry) { return entry.status.model.get() == model; });
 }
 
 absl::StatusOr<const ModelEntry*> ModelTable::Choose(absl::string_view name,

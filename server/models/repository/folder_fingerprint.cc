@@ -25,7 +25,7 @@ bool IsAbsent(const std::error_code& error) {
          error == std::errc::too_many_symbolic_link_levels;
 }
 
-// Empty for what is no file.
+// Empty after an error, and for what is no file.
 std::string DescribeFile(const fs::path& path, std::error_code& error) {
   const fs::file_status found = fs::status(path, error);
   if (error || !fs::is_regular_file(found)) return "";
@@ -34,6 +34,7 @@ std::string DescribeFile(const fs::path& path, std::error_code& error) {
   const auto bytes = fs::file_size(real, error);
   if (error) return "";
   const auto time = fs::last_write_time(real, error).time_since_epoch().count();
+  if (error) return "";
   return absl::StrCat(path.string(), "|", real.string(), "|", bytes, "|", time);
 }
 
@@ -51,7 +52,7 @@ absl::StatusOr<std::string> FolderFingerprint(const std::string& directory) {
     std::error_code failed;
     const std::string file = DescribeFile(entry->path(), failed);
     if (failed && !IsAbsent(failed)) return Unlisted(entry->path(), failed);
-    if (!failed && !file.empty()) files.push_back(file);
+    if (!file.empty()) files.push_back(file);
   }
   if (error) return Unlisted(directory, error);
   std::sort(files.begin(), files.end());

@@ -91,8 +91,9 @@ class HoldingPortTest : public testing::Test {
   // The code of a probe's answer, which has a connection of its own.
   int Probe(const std::string& path = "/healthz") { return HttpGet(endpoint_->port(), path).code; }
   // Has a body of one byte to send, which the server waits for.
-  std::unique_ptr<HttpClient> Sending() {
-    std::unique_ptr<HttpClient> client = Fresh();
+  std::unique_ptr<HttpClient> Sending() { return Sending(*endpoint_); }
+  static std::unique_ptr<HttpClient> Sending(const HttpEndpoint& endpoint) {
+    auto client = std::make_unique<HttpClient>(endpoint.port());
     client->Write(absl::StrCat("POST ", kPath,
                                " HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
                                "Content-Length: 1\r\n\r\n"));

@@ -173,15 +173,12 @@ TEST_F(HttpConnectionTest, TheEndOfThePortWaitsForARequestThatItBegins) {
       {.routes = {MakeHttpRoute("POST", kPath, MethodGroup::kInfer, nullptr, EndWell, {})},
        .requests = &requests,
        .limits = {.max_connections = kMaxRequests}});
-  HttpClient body(endpoint->port()), first(endpoint->port()), second(endpoint->port());
-  body.Write(absl::StrCat("POST ", kPath,
-                          " HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
-                          "Content-Length: 1\r\n\r\n"));
-  EXPECT_EQ(body.Read().code, 100);
+  const std::unique_ptr<HttpClient> body = Sending(*endpoint);
+  HttpClient first(endpoint->port()), second(endpoint->port());
   first.Get("/busy");
   first_page.WaitForNotification();
   second.Get("/busy");
-  body.Write("x");
+  body->Write("x");
   first_may_end.Notify();
   second_page.WaitForNotification();
   std::thread end([&] {

@@ -116,6 +116,19 @@ absl::Status ValidateBias(const EncoderConfig& config) {
       ": the first must be a multiple of 4, the second at least ", least));
 }
 
+// Of the tables that a back end computes from small weights or none (position_tables.h).
+absl::Status CheckTables(const EncoderConfig& config) {
+  if (config.positions == Positions::kRotary) {
+    ATTENDANT_RETURN_IF_ERROR(CheckBounds(
+        {{"max_positions x head_dim", config.max_positions * config.head_dim(), kMaxTableValues}}));
+  }
+  if (config.score_bias != ScoreBias::kAlibi && config.score_bias != ScoreBias::kBuckets) {
+    return absl::OkStatus();
+  }
+  return CheckBounds(
+      {{"heads x 2 max_positions", config.heads * 2 * config.max_positions, kMaxTableValues}});
+}
+
 absl::Status ValidatePositions(const EncoderConfig& config) {
   if (config.positions == Positions::kRotary) {
     if (config.head_dim() % 2 != 0) {
@@ -129,6 +142,7 @@ absl::Status ValidatePositions(const EncoderConfig& config) {
     ATTENDANT_RETURN_IF_ERROR(
         CheckBounds({{"max_positions", config.max_positions, kMaxComputedPositions}}));
   }
+  ATTENDANT_RETURN_IF_ERROR(CheckTables(config));
   return ValidateBias(config);
 }
 

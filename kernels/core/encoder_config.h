@@ -96,6 +96,7 @@ struct Rotary {
 // Far above any model there is. Positions that no stored table limits have tables made from them.
 inline constexpr int64_t kMaxLayers = 1 << 12;
 inline constexpr int64_t kMaxComputedPositions = 1 << 17;
+inline constexpr int64_t kMaxTableValues = 1 << 28;
 inline constexpr int64_t kMaxExperts = 1 << 10;
 
 // A transformer encoder as data: dimensions, and a switch for everything in which encoders differ.

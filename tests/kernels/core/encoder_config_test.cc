@@ -107,6 +107,24 @@ TEST(EncoderConfigTest, RefusesWhatCannotBe) {
   ExpectRefused(lies);
 }
 
+TEST(EncoderConfigTest, RefusesTablesThatAreTooLarge) {
+  const Lie lies[] = {
+      {[](EncoderConfig& c) {
+         c.positions = Positions::kRotary;
+         c.max_positions = kMaxComputedPositions;
+         c.hidden = c.heads * 4096;
+       },
+       "max_positions x head_dim is 536870912"},
+      {[](EncoderConfig& c) {
+         c.score_bias = ScoreBias::kAlibi;
+         c.max_positions = kMaxComputedPositions;
+         c.heads = c.hidden = 2048;
+       },
+       "heads x 2 max_positions is 536870912"},
+  };
+  ExpectRefused(lies);
+}
+
 TEST(EncoderConfigTest, RefusesRatesThatCannotBe) {
   const Lie lies[] = {
       {[](EncoderConfig& c) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <system_error>
 
@@ -56,11 +57,12 @@ absl::StatusOr<Adapters> ReadAdapters(const JsonNode& config, absl::string_view 
     return absl::InvalidArgumentError(absl::StrCat(
         config.where(), ": `lora_rank` is ", adapters.rank, ", it must be from 1 to ", kMaxRank));
   }
-  adapters.scale = static_cast<float>(alpha / static_cast<double>(adapters.rank));
-  if (!std::isfinite(adapters.scale)) {
+  const double scale = alpha / static_cast<double>(adapters.rank);
+  if (!(std::abs(scale) <= std::numeric_limits<float>::max())) {
     return absl::InvalidArgumentError(
         absl::StrCat(config.where(), ": `lora_alpha` is ", alpha, ", it does not fit in f32"));
   }
+  adapters.scale = static_cast<float>(scale);
   return adapters;
 }
 

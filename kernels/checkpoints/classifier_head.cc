@@ -2,6 +2,7 @@
 #include "kernels/checkpoints/classifier_head.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <iterator>
@@ -174,7 +175,15 @@ class Reader {
                                                      " to ", kMost));
     }
     for (std::vector<float>* values : {&head.out.weight, &head.out.bias}) {
-      for (float& value : *values) value = static_cast<float>(value / temperature);
+      for (float& value : *values) {
+        const double scaled = value / temperature;
+        if (!(std::abs(scaled) <= std::numeric_limits<float>::max())) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(config_.where(), ": `temperature` is ", temperature,
+                           ", a weight of the head divided by it does not fit in f32"));
+        }
+        value = static_cast<float>(scaled);
+      }
     }
     return absl::OkStatus();
   }

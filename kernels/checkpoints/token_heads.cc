@@ -93,6 +93,12 @@ constexpr TokenHeadForm GteMaskedLm(absl::string_view architecture, bool encoder
           .epsilon = {}};
 }
 
+constexpr TokenHeadForm JinaV3MaskedLm() {
+  TokenHeadForm form = RobertaMaskedLm("JinaEmbeddingsV3ForMaskedLM");
+  form.epsilon = {};
+  return form;
+}
+
 constexpr TokenHeadForm AlbertMaskedLm(absl::string_view architecture) {
   return {.architecture = architecture,
           .kind = kMaskedLm,
@@ -135,7 +141,7 @@ constexpr TokenHeadForm kTokenHeadForms[] = {
     NomicMaskedLm("NomicBertForMaskedLM"),
     GteMaskedLm("GteForMaskedLM", /*encoder_activation=*/false),
     GteMaskedLm("NewForMaskedLM", /*encoder_activation=*/true),
-    RobertaMaskedLm("JinaEmbeddingsV3ForMaskedLM"),
+    JinaV3MaskedLm(),
     TokenLabels("AlbertForTokenClassification"),
     TokenLabels("BertForTokenClassification"),
     TokenLabels("RobertaForTokenClassification"),

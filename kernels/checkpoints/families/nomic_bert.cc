@@ -55,7 +55,7 @@ absl::Status CheckOptions(const JsonNode& json) {
 }
 
 absl::Status ReadOldActivation(const JsonNode& json, EncoderConfig& config) {
-  std::string activation = "gelu";
+  std::string activation = "gelu_new";
   ATTENDANT_RETURN_IF_ERROR(json.Read("activation_function", activation));
   config.activation = activation == "swiglu" ? Activation::kSilu : Activation::kGeluErf;
   config.gated_ffn = activation != "gelu";
@@ -91,13 +91,13 @@ absl::Status LimitPositions(const JsonNode& json, EncoderConfig& config) {
 
 absl::Status ReadOldEncoder(const JsonNode& json, FamilyConfig& config) {
   ATTENDANT_RETURN_IF_ERROR(CheckOptions(json));
-  ATTENDANT_ASSIGN_OR_RETURN(config.encoder,
-                             ReadBertFields(json, {.layers = "n_layer",
-                                                   .heads = "n_head",
-                                                   .hidden = "n_embd",
-                                                   .ffn = "n_inner",
-                                                   .max_positions = "n_positions",
-                                                   .epsilon = "layer_norm_epsilon"}));
+  ATTENDANT_ASSIGN_OR_RETURN(config.encoder, ReadBertFields(json, {.layers = "n_layer",
+                                                                   .heads = "n_head",
+                                                                   .hidden = "n_embd",
+                                                                   .ffn = "n_inner",
+                                                                   .max_positions = "n_positions",
+                                                                   .epsilon = "layer_norm_epsilon",
+                                                                   .default_epsilon = 1e-5}));
   ATTENDANT_RETURN_IF_ERROR(ReadOldActivation(json, config.encoder));
   ATTENDANT_RETURN_IF_ERROR(ReadExperts(json, config.encoder));
   ATTENDANT_RETURN_IF_ERROR(LimitPositions(json, config.encoder));

@@ -122,6 +122,9 @@ TEST(ClassifierHeadTest, NvidiasHasAPoolingAndATemperature) {
                 "`pooling` is `weighted_avg`");
   ExpectRefused(Config(R"(, "temperature": 0)", name), score, "`temperature` is 0");
   ExpectRefused(Config(R"(, "temperature": 1e-300)", name), score, "`temperature` is 1e-300");
+  ExpectRefused(Config(R"(, "temperature": 1e-6)", name),
+                {FloatTensor("score.weight", {1, 2}, {3, 1e33f})},
+                "`temperature` is 1e-06, a weight of the head divided by it does not fit in f32");
 }
 
 std::vector<TestTensor> ModernBertHead() {

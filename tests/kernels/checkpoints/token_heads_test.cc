@@ -149,6 +149,10 @@ TEST(TokenHeadsTest, RobertaHasNamesAndAnActivationOfItsOwn) {
     EXPECT_EQ(read.heads->front().activation, Activation::kGeluErf);
     EXPECT_EQ(read.heads->front().norm_epsilon, 1e-12f);
   }
+  const Read jina(Config("JinaEmbeddingsV3ForMaskedLM"),
+                  MaskedLm("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"));
+  ASSERT_TRUE(jina.heads.ok()) << jina.heads.status();
+  EXPECT_EQ(jina.heads->front().norm_epsilon, 0.25f) << "the encoder's";
 }
 
 TEST(TokenHeadsTest, AnEncoderAloneHasNoHead) {

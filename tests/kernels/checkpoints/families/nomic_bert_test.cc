@@ -42,6 +42,17 @@ TEST(NomicBertTest, OldAndNewFieldsSayTheSame) {
   EXPECT_EQ(defaults->encoder.activation, Activation::kGeluErf);
 }
 
+// That code derives its configuration from GPT-2's.
+TEST(NomicBertTest, AbsentFieldsHaveTheDefaultsOfItsCode) {
+  const std::string all = OldNomic("", "geglu");
+  const auto config = Read(absl::StrReplaceAll(all, {{R"("layer_norm_epsilon": 1e-12,)", ""}}));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->encoder.layer_norm_epsilon, 1e-5f);
+  ExpectUnimplemented(
+      absl::StrReplaceAll(all, {{R"("activation_function": "geglu")", R"("other": 0)"}}),
+      "`activation_function` is `gelu_new`");
+}
+
 TEST(NomicBertTest, ServesWhatIsNotScaled) {
   const auto config =
       Read(OldNomic(", \"rotary_scaling_factor\": 2, \"max_trained_positions\": 20"));

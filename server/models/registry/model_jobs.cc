@@ -39,14 +39,12 @@ void ModelRegistry::LoadIdle(const std::string& name, Done then) {
   AddJob({.kind = LoadJob::Kind::kLoadIdle, .name = name}, std::move(then));
 }
 
-absl::Status ModelRegistry::StartLoad(const std::string& name) {
-  Done unheard = [](const absl::Status&) {};
-  return TryAddJob({.kind = LoadJob::Kind::kLoad, .name = name}, unheard);
+absl::Status ModelRegistry::StartLoad(const std::string& name, Done done) {
+  return TryAddJob({.kind = LoadJob::Kind::kLoad, .name = name}, done);
 }
 
-absl::Status ModelRegistry::StartUnload(const std::string& name) {
-  Done unheard = [](const absl::Status&) {};
-  return TryAddJob({.kind = LoadJob::Kind::kUnload, .name = name}, unheard);
+absl::Status ModelRegistry::StartUnload(const std::string& name, Done done) {
+  return TryAddJob({.kind = LoadJob::Kind::kUnload, .name = name}, done);
 }
 
 void ModelRegistry::AddJob(LoadJob job, Done done) {

@@ -82,10 +82,10 @@ class ModelRegistry {
   // Unloads a model. From the start of the unload, requests for it get UNAVAILABLE. OK once the
   // earlier requests are answered. NOT_FOUND: it was never loaded.
   void Unload(const std::string& name, Done done);
-  // Like Load and Unload, for a caller that learns of the end from the listener. OK: the job is
-  // queued.
-  absl::Status StartLoad(const std::string& name);
-  absl::Status StartUnload(const std::string& name);
+  // Like Load and Unload, for a caller that hears of a refusal at once: then `done` is not called.
+  // OK: the job is queued.
+  absl::Status StartLoad(const std::string& name, Done done);
+  absl::Status StartUnload(const std::string& name, Done done);
 
   // OK when clients may call Load and Unload, else UNAVAILABLE with the reason.
   absl::Status CheckControl() const;

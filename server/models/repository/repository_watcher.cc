@@ -47,6 +47,7 @@ void RepositoryWatcher::Look() {
     if (const auto last = last_.find(name); last != last_.end()) fingerprints.insert(*last);
   }
   last_ = std::move(fingerprints);
+  RepeatMissed(found->unreadable);
   const RepositoryChanges::Changes changes = changes_.Update(last_, SteadyNow());
   absl::Status no_room;
   for (const std::string& name : changes.load) {
@@ -62,8 +63,21 @@ void RepositoryWatcher::Look() {
   }
 }
 
+void RepositoryWatcher::RepeatMissed(const std::set<std::string>& unreadable) {
+  absl::MutexLock lock(&missed_->mutex);
+  std::erase_if(missed_->names, [&](const std::string& name) {
+    if (unreadable.contains(name)) return false;
+    changes_.Repeat(name);
+    return true;
+  });
+}
+
 absl::Status RepositoryWatcher::Start(Change change, const std::string& name) {
-  absl::Status refused = (registry_.*change)(name);
+  absl::Status refused = (registry_.*change)(name, [missed = missed_, name](const auto& ended) {
+    if (!absl::IsUnavailable(ended)) return;
+    absl::MutexLock lock(&missed->mutex);
+    missed->names.insert(name);
+  });
   if (!absl::IsResourceExhausted(refused)) return absl::OkStatus();
   changes_.Repeat(name);
   return refused;

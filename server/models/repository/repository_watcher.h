@@ -3,9 +3,13 @@
 
 #include <functional>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/models/registry/model_registry.h"
 #include "server/models/repository/model_repository.h"
@@ -17,7 +21,8 @@ namespace attendant {
 // Reads a repository again and again on a thread of its own, and has the registry load and unload
 // the models that changed (RepositoryChanges). The registry decides which of their versions it
 // loads (ModelRegistry::Load). While the repository, or a model in it, cannot be read, it does not
-// change. What cannot wait for its turn at the registry is tried again at the next look.
+// change. What cannot wait for its turn at the registry is tried again at the next look, and what
+// is UNAVAILABLE in its turn, at the next look that can read it.
 class RepositoryWatcher {
  public:
   struct Options {
@@ -35,9 +40,17 @@ class RepositoryWatcher {
                     const RepositoryContent& at_start);
 
  private:
-  using Change = absl::Status (ModelRegistry::*)(const std::string& name);
+  using Change = absl::Status (ModelRegistry::*)(const std::string& name, ModelRegistry::Done done);
+
+  // The models whose turn came while they could not be read. The registry may add to it after the
+  // end of the watcher.
+  struct Missed {
+    absl::Mutex mutex;
+    std::set<std::string> names ABSL_GUARDED_BY(mutex);
+  };
 
   void Look();
+  void RepeatMissed(const std::set<std::string>& unreadable);
   // RESOURCE_EXHAUSTED: too many loads and unloads wait.
   absl::Status Start(Change change, const std::string& name);
 
@@ -49,6 +62,7 @@ class RepositoryWatcher {
   std::map<std::string, absl::Status> refused_;  // as the last look found it
   bool readable_ = true;
   bool has_room_ = true;   // for the changes of the last look
+  const std::shared_ptr<Missed> missed_ = std::make_shared<Missed>();
   PeriodicThread thread_;  // last: it calls Look
 };
 

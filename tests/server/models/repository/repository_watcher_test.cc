@@ -28,6 +28,7 @@ class RepositoryWatcherTest : public ModelRegistryTest {
       : ModelRegistryTest({.control = ModelControl::kPoll,
                            .find =
                                [this](const std::string& name) {
+                                 if (before_find_) before_find_(name);
                                  return ModelRepository(directory_.path(), 2).Find(name);
                                },
                            .fingerprint =
@@ -55,6 +56,12 @@ class RepositoryWatcherTest : public ModelRegistryTest {
         at_start_);
   }
 
+  // Has "linked" lead elsewhere: a link is put in the place of another one at once.
+  void Lead(const char* target) {
+    fs::create_directory_symlink(target, directory_ / ".link");
+    fs::rename(directory_ / ".link", directory_ / "linked");
+  }
+
   static void Await(const std::function<bool()>& condition) {
     const absl::Time limit = absl::Now() + absl::Seconds(30);
     while (!condition()) ASSERT_LT(absl::Now(), limit);
@@ -63,6 +70,7 @@ class RepositoryWatcherTest : public ModelRegistryTest {
   const ModelRepository repository_;
   RepositoryContent at_start_;
   std::atomic<int> unreadable_{0}, refused_{0};
+  std::function<void(const std::string& name)> before_find_;  // set while nothing watches or loads
   std::unique_ptr<RepositoryWatcher> watcher_;
 };
 
@@ -163,28 +171,39 @@ TEST_F(RepositoryWatcherTest, ARepositoryThatCannotBeReadChangesNothing) {
   for (const auto& [name, state] : changes()) EXPECT_NE(state, ModelState::kUnloading);
 }
 
-// A link is put in the place of another one at once.
 TEST_F(RepositoryWatcherTest, AModelThatCannotBeReadForAMomentServesOn) {
-  const auto lead = [this](const char* target) {
-    fs::create_directory_symlink(target, directory_ / ".link");
-    fs::rename(directory_ / ".link", directory_ / "linked");
-  };
   WriteTinyModel(directory_ / ".real");
-  lead(".real");
+  Lead(".real");
   AwaitChange("linked", ModelState::kReady);
-  lead("linked");  // to itself
+  Lead("linked");  // to itself
   Await([this] { return refused_ == 1; });
   WriteTinyModel(directory_ / "next");  // a change is handled after the settle time
   AwaitChange("next", ModelState::kReady);
   EXPECT_TRUE(registry_.Find("linked").ok());
   EXPECT_EQ(refused_, 1);
-  lead(".real");
+  Lead(".real");
   WriteTinyModel(directory_ / "last");
   AwaitChange("last", ModelState::kReady);
   const Changes all = changes();
   EXPECT_EQ(
       std::count(all.begin(), all.end(), std::pair(std::string("linked"), ModelState::kReady)), 1);
   for (const auto& [name, state] : all) EXPECT_NE(state, ModelState::kUnloading) << name;
+}
+
+TEST_F(RepositoryWatcherTest, AModelThatCannotBeReadInItsTurnIsLoadedOnceItCanBe) {
+  std::atomic<int> finds = 0;
+  WriteTinyModel(directory_ / ".real");
+  before_find_ = [&](const std::string& name) {
+    if (name == "linked" && ++finds == 1) Lead("linked");  // to itself
+  };
+  Lead(".real");
+  Await([this] { return refused_ == 1; });
+  WriteTinyModel(directory_ / "next");  // some looks later it is loaded
+  AwaitChange("next", ModelState::kReady);
+  EXPECT_EQ(finds, 1) << "no turn while it cannot be read";
+  Lead(".real");
+  AwaitChange("linked", ModelState::kReady);
+  EXPECT_EQ(finds, 2);
 }
 
 TEST_F(RepositoryWatcherTest, WhatCannotBeServedIsReportedOnceWhileItIsThere) {

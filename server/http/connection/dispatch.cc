@@ -17,13 +17,13 @@ HttpResponse ServerOptions() { return {.headers = {{"Allow", "GET, HEAD, POST, O
 
 HttpResponse PageAnswer(HttpConnection::Host& host, const HttpRoutes::Match& match,
                         const RequestHead& head, const std::string& path) {
-  HttpResponse page;
   if (!match.allow.empty()) return MethodNotAllowed(match.allow, match.error);
-  const auto header = [&head](absl::string_view name) { return head.Find(name); };
-  if (!host.Page(path, TakesGzip(header), page)) return NoSuchPath(match.error);
-  if (head.method() != "GET" && head.method() != "HEAD")
+  if (!host.HasPage(path)) return NoSuchPath(match.error);
+  if (head.method() != "GET" && head.method() != "HEAD") {
     return MethodNotAllowed("GET, HEAD", nullptr);
-  return page;
+  }
+  const auto header = [&head](absl::string_view name) { return head.Find(name); };
+  return host.Page(path, TakesGzip(header));
 }
 
 Dispatched Malformed(HttpResponse answer) {

@@ -326,6 +326,7 @@ class Connection final : public HttpConnection {
 
   // TLS says first that nothing follows: its client knows the answer for complete.
   void Linger() {
+    linger_end_ = SteadyNow() + times().body;
     Expire(times().close);
     if constexpr (kPlain) {
       FinishSending();
@@ -336,6 +337,7 @@ class Connection final : public HttpConnection {
   }
 
   // Closing with unread input would reset the connection, and the client could lose the answer.
+  // Many clients send a whole body before they read.
   void FinishSending() {
     error_code error;
     tcp_stream().socket().shutdown(tcp::socket::shutdown_send, error);
@@ -345,6 +347,7 @@ class Connection final : public HttpConnection {
 
   void Discard() {
     buffer_.clear();
+    Expire(std::min(times().close, linger_end_ - SteadyNow()));
     ReadSome(tcp_stream(),
              [](Connection& c, const error_code& error) { error ? c.Close(c.end_) : c.Discard(); });
   }
@@ -360,6 +363,7 @@ class Connection final : public HttpConnection {
   bool has_served_ = false;
   bool peer_closed_ = false;
   bool reading_ahead_ = false;
+  absl::Time linger_end_;  // set when it lingers
   absl::Time idle_since_ = SteadyNow();
 
   std::optional<RouteCall> call_;       // of a route, until its answer is written

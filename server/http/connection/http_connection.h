@@ -43,18 +43,19 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   struct Times {
     absl::Duration head = absl::Seconds(3);   // also TLS's handshake, before it
     absl::Duration idle = absl::Seconds(60);  // between requests
-    absl::Duration body = absl::Seconds(30);
+    absl::Duration body = absl::Seconds(30);  // also to go on sending what has its answer already
     absl::Duration page = absl::Seconds(10);  // to take an answer that no route has made
-    absl::Duration close = absl::Seconds(1);  // to close, after the last answer
+    absl::Duration close = absl::Seconds(1);  // to send more, or to close, after the last answer
   };
 
   // The state that the connections of one port share. Called on the loop's thread.
   class Host {
    public:
     virtual ~Host() = default;
-    // The answer to GET or HEAD of a path, compressed for a client that takes gzip; false: there is
-    // no such page.
-    virtual bool Page(absl::string_view path, bool takes_gzip, HttpResponse& response) = 0;
+    virtual bool HasPage(absl::string_view path) = 0;
+    // The answer to GET or HEAD of a page, compressed for a client that takes gzip.
+    // REQUIRES: HasPage.
+    virtual HttpResponse Page(absl::string_view path, bool takes_gzip) = 0;
     virtual bool loopback() const = 0;  // only this machine can connect
     virtual const HttpRoutes& routes() const = 0;
     // The dependencies of routes. REQUIRES: there are routes.

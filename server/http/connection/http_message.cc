@@ -67,7 +67,8 @@ size_t EmptyLineBytes(absl::string_view bytes) {
 }
 
 bool IsMethod(absl::string_view word) {
-  return std::all_of(word.begin(), word.end(), absl::ascii_isupper);
+  return std::all_of(word.begin(), word.end(),
+                     [](unsigned char c) { return absl::ascii_isupper(c) || c == '-'; });
 }
 
 std::string HttpHeadOf(const HttpResponse& response, bool keep_alive, absl::Time now) {

@@ -17,7 +17,7 @@ namespace attendant {
 // (RFC 9112, 2.2).
 size_t EmptyLineBytes(absl::string_view bytes);
 
-// True if `word` has the form of an HTTP method: ASCII capital letters only.
+// True if `word` has the form of the HTTP methods that IANA lists: ASCII capital letters and '-'.
 bool IsMethod(absl::string_view word);
 
 // The head of an answer, up to its empty line. The answer to HEAD is this alone.

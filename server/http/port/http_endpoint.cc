@@ -40,6 +40,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
+constexpr char kLivePath[] = "/healthz", kReadyPath[] = "/readyz";
 constexpr int kBurst = 64;  // connections accepted, or gone, before others are looked at
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);  // others' pace is unknown
@@ -79,7 +80,8 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
        std::vector<HttpPage> more_pages, HttpDoors served);
   ~Impl() override;
 
-  bool Page(absl::string_view path, bool takes_gzip, HttpResponse& response) override;
+  bool HasPage(absl::string_view path) override;
+  HttpResponse Page(absl::string_view path, bool takes_gzip) override;
   bool loopback() const override { return only_loopback; }
   const HttpRoutes& routes() const override { return table; }
   const RequestDependencies& requests() const override { return *doors.requests; }
@@ -100,6 +102,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   void Take(FileDescriptor fd, const sockaddr_storage& peer);
   void AwaitDepartures();
   void CloseAll();
+  RoundPage* FindPage(absl::string_view path);  // null: there is none for this port's clients
   const HttpResponse& Once(RoundPage& page, bool takes_gzip);
   size_t max_connections() const {
     return static_cast<size_t>(doors.limits.max_connections + HttpLimits::kPageConnections);
@@ -183,21 +186,21 @@ void HttpEndpoint::Impl::CloseAll() {
   all_closed = true;
 }
 
-bool HttpEndpoint::Impl::Page(absl::string_view path, bool takes_gzip, HttpResponse& response) {
-  if (path == "/healthz") {
-    response = ProbeAnswer(probes.live(), "ok");
-    return true;
-  }
-  if (path == "/readyz") {
-    response = ProbeAnswer(probes.ready(), "ready");
-    return true;
-  }
+bool HttpEndpoint::Impl::HasPage(absl::string_view path) {
+  return path == kLivePath || path == kReadyPath || FindPage(path) != nullptr;
+}
+
+HttpResponse HttpEndpoint::Impl::Page(absl::string_view path, bool takes_gzip) {
+  if (path == kLivePath) return ProbeAnswer(probes.live(), "ok");
+  if (path == kReadyPath) return ProbeAnswer(probes.ready(), "ready");
+  return Once(*FindPage(path), takes_gzip);
+}
+
+RoundPage* HttpEndpoint::Impl::FindPage(absl::string_view path) {
   for (RoundPage& round : pages) {
-    if (path != round.page.path || (round.page.only_on_loopback && !only_loopback)) continue;
-    response = Once(round, takes_gzip);
-    return true;
+    if (path == round.page.path && (only_loopback || !round.page.only_on_loopback)) return &round;
   }
-  return false;
+  return nullptr;
 }
 
 // What is ready to run now runs before the page is forgotten.

@@ -106,6 +106,38 @@ TEST_F(SlowBodyTest, NoWholeBodyInTime) {
   ExpectEnds(metrics_, "slow_body", 1);
 }
 
+// Of a body that is too long: the answer is there before it is sent.
+constexpr char kLongBody[] =
+    "POST /hold HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000000\r\n\r\n";
+
+class LingeringTest : public HoldingPortTest {
+ protected:
+  LingeringTest() : HoldingPortTest({.close = 10 * kShort}) {}
+};
+
+TEST_F(LingeringTest, AClientThatSendsOnBeforeItReadsHasItsAnswer) {
+  HttpClient client(endpoint_->port());
+  client.Write(kLongBody);
+  const absl::Time end = SteadyNow() + 20 * kShort;
+  while (SteadyNow() < end) ASSERT_TRUE(client.TryWrite("more"));
+  EXPECT_EQ(client.Read().code, 413);
+  client.Close();
+  ExpectEnds(metrics_, "normal", 1);
+}
+
+class ShortLingeringTest : public HoldingPortTest {
+ protected:
+  ShortLingeringTest() : HoldingPortTest({.body = kShort}) {}
+};
+
+TEST_F(ShortLingeringTest, WhoNeverEndsIsClosed) {
+  HttpClient client(endpoint_->port());
+  client.Write(kLongBody);
+  while (client.TryWrite("more")) {
+  }
+  ExpectEnds(metrics_, "normal", 1);
+}
+
 TEST(SlowReaderTest, TheAnswerIsNotTakenInTime) {
   ServerMetrics metrics("test");
   const auto endpoint =

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
@@ -164,11 +165,23 @@ TEST_F(HttpEndpointTest, QueriesDoNotMatter) {
 }
 
 TEST_F(HttpEndpointTest, OnlyGetAndHead) {
-  for (const char* method : {"POST", "PUT", "DELETE", "PATCH", "OPTIONS"}) {
+  for (const char* method : {"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "M-SEARCH"}) {
     const std::string response = Request(method, "/metrics");
     EXPECT_THAT(response, StartsWith("HTTP/1.1 405 Method Not Allowed\r\n")) << method;
     EXPECT_THAT(response, HasSubstr("Allow: GET, HEAD\r\n"));
   }
+}
+
+TEST_F(HttpEndpointTest, APageIsMadeForGetAndHeadOnly) {
+  std::atomic<int> made = 0;
+  endpoint_ = *HttpEndpoint::Listen(
+      "127.0.0.1:0", metrics_, {.ready = [] { return absl::OkStatus(); }},
+      {{.path = "/page", .content_type = "x/y", .body = [&made] { return ++made, "body"; }}});
+  EXPECT_THAT(Request("POST", "/page"), StartsWith("HTTP/1.1 405 "));
+  EXPECT_EQ(made, 0);
+  EXPECT_THAT(Request("HEAD", "/page"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(made, 1);
+  endpoint_.reset();
 }
 
 TEST_F(HttpEndpointTest, APostWithABodyIsRefused) {

@@ -157,14 +157,14 @@ class Batcher {
   static Refusal Stopped();
   void CloseWith(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Threads.
   void StartThreads();
   void Stop();
   void Work(size_t index);
   void Watch();
-
   // Waits for a batch. False: stop.
   bool AwaitBatch() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes a batch in its turn and runs it. Returns how it went; OK without one.
+  absl::Status RunBatch(size_t worker, std::vector<BatchItem>& items) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends what cannot be answered in time, then takes a batch if the policy still says so: another
   // worker may have been there first.
   void TakeBatch(size_t worker, std::vector<BatchItem>& items, Ended& ended)

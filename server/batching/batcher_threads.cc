@@ -61,17 +61,22 @@ void Batcher::Work(size_t index) {
   runners_[index]->OnWorkerStart();
   std::vector<BatchItem> items;
   while (AwaitBatch()) {
-    const ComputeSlot::Turn turn(turns_[index].get(), [this] { WakeAnother(); });
-    Ended expired;
-    items.clear();
-    TakeBatch(index, items, expired);
-    Post(std::move(expired));
-    if (items.empty()) continue;
-    const absl::Time start = threading_.Now();
-    const absl::Status status = runners_[index]->Run(items);
-    EndBatch(index, items, status, start);
+    const absl::Status status = RunBatch(index, items);
     if (absl::IsUnavailable(status)) return LoseRunner(index, status);
   }
+}
+
+absl::Status Batcher::RunBatch(size_t index, std::vector<BatchItem>& items) {
+  const ComputeSlot::Turn turn(turns_[index].get(), [this] { WakeAnother(); });
+  Ended expired;
+  items.clear();
+  TakeBatch(index, items, expired);
+  Post(std::move(expired));
+  if (items.empty()) return absl::OkStatus();
+  const absl::Time start = threading_.Now();
+  const absl::Status status = runners_[index]->Run(items);
+  EndBatch(index, items, status, start);
+  return status;
 }
 
 bool Batcher::AwaitBatch() {

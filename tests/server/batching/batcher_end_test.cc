@@ -15,6 +15,7 @@
 
 #include "absl/time/time.h"
 #include "server/batching/batcher.h"
+#include "server/batching/compute_slot.h"
 #include "server/threads/steady_time.h"
 #include "tests/server/batching/batcher_fixture.h"
 
@@ -123,6 +124,26 @@ TEST_F(BatcherEndTest, WithTheLastRunnerLostEverythingIsRefused) {
   bool told_at_once = false;
   batcher_->SetLostListener([&told_at_once](const absl::Status&) { told_at_once = true; });
   EXPECT_TRUE(told_at_once);
+}
+
+// Who hears of it may take long, as who frees a model does.
+TEST_F(BatcherEndTest, ALostRunnerLeavesItsProcessorsBeforeItIsToldOf) {
+  const auto slot = std::make_shared<ComputeSlot>(Threading::System());
+  ComputeSlot::User other(*slot, 1);
+  BatcherOptions options = Options();
+  options.slots = {slot};
+  Start(options);
+  bool waited = false;
+  absl::Notification told;
+  batcher_->SetLostListener([&](const absl::Status&) {
+    const ComputeSlot::Turn turn(&other, [&waited] { waited = true; });
+    told.Notify();
+  });
+  engine_.SetVerdict([](const PackedBatch&) { return absl::UnavailableError("GPU 0: gone"); });
+  Answer hit;
+  Submit(1, {1}, hit);
+  told.WaitForNotification();
+  EXPECT_FALSE(waited);
 }
 
 TEST_F(BatcherEndTest, WhatHasExpiredDoesNotKeepOthersOut) {

@@ -5,9 +5,9 @@
 
 #include "server/app/app_options.h"
 #include "server/limits/limits.h"
-#include "server/rpc/attention/service.h"
-#include "server/rpc/encoder/service.h"
-#include "server/rpc/kserve/service.h"
+#include "server/rpc/attention_service.h"
+#include "server/rpc/encoder_service.h"
+#include "server/rpc/kserve_service.h"
 #include "server/rpc/reflection_service.h"
 #include "server/rpc/tei/embed.h"
 #include "server/rpc/tei/info.h"

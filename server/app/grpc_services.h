@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "server/flags.h"
+#include "server/protocols/attention/attend_run.h"
 #include "server/requests/encode_run.h"
-#include "server/rpc/attention/attend_run.h"
 #include "server/rpc/call/calls.h"
 #include "server/rpc/call/raw_service.h"
 #include "server/rpc/health_service.h"

@@ -3,12 +3,12 @@
 // answered.
 #include <memory>
 
+#include "kernels/checkpoints/attention_module.h"
 #include "kernels/core/check.h"
 #include "kernels/core/status_macros.h"
-#include "kernels/checkpoints/attention_module.h"
-#include "server/rpc/attention/operation.h"
-#include "server/rpc/attention/plan.h"
-#include "server/rpc/attention/to_proto.h"
+#include "server/protocols/attention/operation.h"
+#include "server/protocols/attention/plan.h"
+#include "server/protocols/attention/to_proto.h"
 #include "tests/fuzz/harness.h"
 
 namespace attendant {

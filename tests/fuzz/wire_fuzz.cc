@@ -7,9 +7,9 @@
 
 #include "absl/strings/match.h"
 #include "kernels/core/check.h"
-#include "server/rpc/attention/service.h"
-#include "server/rpc/encoder/service.h"
-#include "server/rpc/kserve/service.h"
+#include "server/rpc/attention_service.h"
+#include "server/rpc/encoder_service.h"
+#include "server/rpc/kserve_service.h"
 #include "server/rpc/scan/wire_scan.h"
 #include "tests/fuzz/harness.h"
 

@@ -93,25 +93,27 @@ TABLE = {
     "server/requests": row(
         "kernels/core kernels/heads server/access server/limits server/text server/threads server/batching server/models "
         "server/metrics server/requests/formats server/requests/memory server/tracing", "absl"),
-    "server/rpc/scan": row("server/requests server/text/unicode", "absl grpc protobuf"),
+    "server/protocols": row("server/requests", "absl"),
+    "server/protocols/wire": row("proto server/models server/requests server/requests/formats", "absl"),
+    "server/protocols/encoder": row(
+        "proto kernels/core kernels/heads server/limits server/models server/protocols server/protocols/wire server/requests "
+        "server/requests/formats", "absl protobuf"),
+    "server/protocols/attention": row(
+        "proto kernels/core kernels/core/threads kernels/attention kernels/attention/modules server/batching server/limits "
+        "server/metrics server/models server/protocols server/protocols/wire server/requests server/requests/formats "
+        "server/requests/memory", "absl"),
+    "server/protocols/kserve": row(
+        "proto kernels/core kernels/heads server/batching server/models server/requests", "absl"),
+    "server/rpc/scan": row("server/protocols server/requests server/text/unicode", "absl grpc protobuf"),
     "server/rpc/call": row(
         "server/access server/limits server/retry server/threads server/metrics server/requests server/requests/memory "
         "server/rpc/scan", "absl grpc protobuf"),
-    "server/rpc/wire": row("proto server/models server/requests server/requests/formats", "absl"),
-    "server/rpc/encoder": row(
-        "proto kernels/core kernels/heads server/access server/limits server/metrics server/models server/requests "
-        "server/requests/formats server/rpc/call server/rpc/scan server/rpc/wire", "absl grpc protobuf"),
-    "server/rpc/attention": row(
-        "proto kernels/core kernels/core/threads kernels/attention kernels/attention/modules server/access server/limits "
-        "server/batching server/metrics server/models server/requests server/requests/formats server/requests/memory server/rpc/call server/rpc/scan server/rpc/wire",
-        "absl grpc protobuf"),
-    "server/rpc/kserve": row(
-        "proto kernels/core kernels/heads server/access server/limits server/threads server/batching server/metrics server/models "
-        "server/requests server/rpc/call server/rpc/scan", "absl grpc protobuf"),
     "server/rpc/tei": row(
-        "proto kernels/heads server/access server/limits server/metrics server/models server/requests server/rpc/call "
-        "server/rpc/scan server/text/unicode", "absl grpc protobuf"),
-    "server/rpc": row("proto server/access server/requests/memory server/rpc/call", "absl grpc protobuf"),  # health, reflection
+        "proto kernels/heads server/access server/limits server/metrics server/models server/protocols server/requests "
+        "server/rpc/call server/rpc/scan server/text/unicode", "absl grpc protobuf"),
+    "server/rpc": row(
+        "proto kernels/core server/access server/limits server/metrics server/models server/protocols server/protocols/* "
+        "server/requests server/requests/memory server/rpc/call server/rpc/scan server/threads", "absl grpc protobuf"),
     "server/net": row("client/address", "absl"),
     "server/http": row("server/access server/requests server/retry", "absl", private="zlib"),
     "server/http/connection": row(
@@ -131,17 +133,17 @@ TABLE = {
     "server/http/proto_json": row("kernels/core server/http/json", "absl protobuf"),
     "server/http/kserve": row(
         "proto kernels/core server/access server/http server/http/doors server/http/json server/http/proto_json "
-        "server/metrics server/models server/requests server/rpc/kserve", "absl protobuf"),
+        "server/metrics server/models server/protocols/kserve server/requests", "absl protobuf"),
     "server/http/attendant": row(
         "proto server/access server/http server/http/doors server/http/json server/http/proto_json server/metrics "
-        "server/requests server/rpc/attention server/rpc/encoder server/rpc/scan", "absl protobuf"),
+        "server/protocols server/protocols/attention server/protocols/encoder server/requests", "absl protobuf"),
     "server/http/console": row(
         "cmake server/access server/http server/http/attendant server/http/doors server/http/json server/metrics",
         "absl prometheus"),
     "server/log": row("server/http/json server/text/unicode server/threads", "absl", private="grpc protobuf spdlog"),
     "server": row(
         "client/flags kernels/core kernels/core/threads kernels/backends server/access server/limits server/log server/net server/threads server/batching "
-        "server/models server/metrics server/requests server/requests/memory server/rpc server/rpc/* server/http server/http/* "
+        "server/models server/metrics server/protocols/* server/requests server/requests/memory server/rpc server/rpc/* server/http server/http/* "
         "server/tracing server/tracing/export",
         "absl grpc protobuf",
         private="spdlog"),

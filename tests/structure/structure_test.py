@@ -11,7 +11,7 @@ LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
 CLEAN = {
     "kernels/core/shape.h": LICENCE + '#pragma once\n#include <vector>\n#include "absl/status/status.h"\n',
     "kernels/cpu/matmul/engine.cc": LICENCE + '#include <dnnl.hpp>\n#include "kernels/core/shape.h"\n',
-    "server/rpc/kserve/a.cc": LICENCE + '#include <grpcpp/grpcpp.h>\n#include "inference/grpc_service.pb.h"\n',
+    "server/rpc/tei/a.cc": LICENCE + '#include <grpcpp/grpcpp.h>\n#include "inference/grpc_service.pb.h"\n',
     "proto/attendant/v1/encoder.proto": LICENCE + 'import "google/protobuf/any.proto";\n',
     "tests/kernels/shape_test.cc": LICENCE + '#include <gtest/gtest.h>\n#include "kernels/core/shape.h"\n',
     "README.md": "# Title\n[part](server/README.md#the-first-part)\n",
@@ -126,13 +126,13 @@ class StructureTest(unittest.TestCase):
     def test_type_through_another_header(self):
         files = {"server/text/a.h": LICENCE + "namespace attendant {\nstruct TokenizedText {\n  int a;\n};\n}\n",
                  "server/models/b.h": LICENCE + '#include "server/text/a.h"\n',
-                 "server/rpc/kserve/c.cc": LICENCE + '#include "server/models/b.h"\nattendant::TokenizedText text;\n'}
-        self.assertEqual(self.faults(**files), ["server/rpc/kserve/c.cc:3: server/rpc/kserve uses TokenizedText of "
+                 "server/rpc/tei/c.cc": LICENCE + '#include "server/models/b.h"\nattendant::TokenizedText text;\n'}
+        self.assertEqual(self.faults(**files), ["server/rpc/tei/c.cc:3: server/rpc/tei uses TokenizedText of "
                                                 "server/text, which it may not include"])
         for elsewhere in ("v1::TokenizedText text;", "auto text = a.TokenizedText;", "// TokenizedText"):
-            files["server/rpc/kserve/c.cc"] = LICENCE + f'#include "server/models/b.h"\n{elsewhere}\n'
+            files["server/rpc/tei/c.cc"] = LICENCE + f'#include "server/models/b.h"\n{elsewhere}\n'
             self.assertEqual(self.faults(**files), [])
-        files["server/rpc/kserve/c.cc"] = (
+        files["server/rpc/tei/c.cc"] = (
             LICENCE + '#include "server/models/b.h"\nstruct TokenizedText {};  // its own\nTokenizedText text;\n')
         self.assertEqual(self.faults(**files), [])
 

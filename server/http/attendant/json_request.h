@@ -13,8 +13,8 @@
 #include "server/http/doors/json_message.h"
 #include "server/http/json/json_view.h"
 #include "server/http/proto_json/proto_reader.h"
+#include "server/protocols/typed_message.h"
 #include "server/requests/request_message.h"
-#include "server/rpc/scan/typed_message.h"
 
 namespace attendant {
 

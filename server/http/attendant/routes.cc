@@ -15,7 +15,7 @@
 #include "server/http/attendant/json_request.h"
 #include "server/http/proto_json/proto_schema.h"
 #include "server/http/proto_json/proto_writer.h"
-#include "server/rpc/encoder/encoder_run.h"
+#include "server/protocols/encoder/encoder_run.h"
 
 namespace attendant {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "server/http/doors/door_call.h"
 #include "server/http/http_types.h"
-#include "server/rpc/attention/attend_run.h"
+#include "server/protocols/attention/attend_run.h"
 
 namespace attendant {
 

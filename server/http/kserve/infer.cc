@@ -12,7 +12,7 @@
 #include "kernels/core/base/quote.h"
 #include "server/http/json/json_writer.h"
 #include "server/http/kserve/infer_message.h"
-#include "server/rpc/kserve/infer_run.h"
+#include "server/protocols/kserve/infer_run.h"
 
 namespace attendant {
 namespace {

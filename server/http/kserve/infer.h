@@ -6,7 +6,7 @@
 
 #include "server/http/doors/door_call.h"
 #include "server/http/http_types.h"
-#include "server/rpc/kserve/models.h"
+#include "server/protocols/kserve/models.h"
 
 namespace attendant {
 

@@ -11,9 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "server/protocols/kserve/models.h"
+#include "server/protocols/kserve/served_kinds.h"
 #include "server/requests/invalid.h"
-#include "server/rpc/kserve/models.h"
-#include "server/rpc/kserve/served_kinds.h"
 
 namespace attendant {
 namespace {

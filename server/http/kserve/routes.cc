@@ -10,7 +10,7 @@
 #include "kernels/core/status_macros.h"
 #include "server/http/kserve/infer.h"
 #include "server/http/proto_json/proto_writer.h"
-#include "server/rpc/kserve/models.h"
+#include "server/protocols/kserve/models.h"
 
 namespace attendant {
 namespace {

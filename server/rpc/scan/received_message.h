@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "server/rpc/scan/typed_message.h"
+#include "server/protocols/typed_message.h"
 #include "server/rpc/scan/wire_scan.h"
 #include "server/rpc/scan/wire_schema.h"
 

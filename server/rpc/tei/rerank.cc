@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
+#include "server/protocols/typed_message.h"
 #include "server/requests/ranking.h"
 #include "server/rpc/call/collecting_call.h"
 #include "server/rpc/scan/received_message.h"
-#include "server/rpc/scan/typed_message.h"
 #include "server/text/unicode/utf8.h"
 
 namespace attendant::tei {

@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/protocols/typed_message.h"
 #include "server/requests/encode_run.h"
 #include "server/requests/only_model.h"
-#include "server/rpc/scan/typed_message.h"
 #include "tei/v1/tei.pb.h"
 
 // The parts that the runs of tei.v1 share.

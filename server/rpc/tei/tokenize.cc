@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/rpc/scan/typed_message.h"
+#include "server/protocols/typed_message.h"
 
 namespace attendant::tei {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/rpc/encoder/service.h"
+#include "server/rpc/encoder_service.h"
 #include "server/rpc/scan/wire_scan.h"
 #include "tests/server/in_process_server.h"
 #include "tests/server/tiny_model.h"

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "server/rpc/attention/to_proto.h"
-#include "server/rpc/encoder/model_message.h"
+#include "server/protocols/attention/to_proto.h"
+#include "server/protocols/encoder/model_message.h"
 #include "tests/server/models/registry_fixture.h"
 
 namespace attendant {

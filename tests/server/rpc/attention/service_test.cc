@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the attention service shares with Encode: queue, deadlines, cancellation, limits, drain,
 // metrics, streams.
-#include "server/rpc/attention/service.h"
+#include "server/rpc/attention_service.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/rpc/encoder/service.h"
+#include "server/rpc/encoder_service.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/reference/reference_backend.h"
 #include "server/models/model_loader.h"
-#include "server/rpc/kserve/service.h"
+#include "server/rpc/kserve_service.h"
 #include "server/threads/task_pool.h"
 
 namespace attendant {

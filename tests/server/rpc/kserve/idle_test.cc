@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "server/rpc/kserve/models.h"
+#include "server/protocols/kserve/models.h"
 #include "tests/server/models/registry_fixture.h"
 
 namespace attendant {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text, and the numbers of the real model, are tested with stock clients in
 // tests/integration/kserve.
-#include "server/rpc/kserve/service.h"
+#include "server/rpc/kserve_service.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -16,7 +16,8 @@ namespace attendant::client {
 // once. Neither changes nor creates the file. OK for an empty name, which means no file.
 absl::Status CheckWritable(const std::string& path);
 
-// Writes the parts one after another, in place of what the file held.
+// Writes the parts one after another, in place of what the file held. After an error the file holds
+// what it held, unless it is another user's, has several names, or its folder takes no new files.
 absl::Status WriteFile(const std::string& path, std::span<const absl::string_view> parts);
 inline absl::Status WriteFile(const std::string& path, absl::string_view contents) {
   return WriteFile(path, std::span(&contents, 1));

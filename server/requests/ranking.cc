@@ -2,6 +2,7 @@
 #include "server/requests/ranking.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <variant>
 
@@ -38,8 +39,9 @@ std::vector<std::string> SecondTexts(const std::vector<SequenceContent>& pairs) 
 std::vector<size_t> ByScore(std::span<const float> scores) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [scores](size_t a, size_t b) { return scores[a] > scores[b]; });
+  std::stable_sort(order.begin(), order.end(), [scores](size_t a, size_t b) {
+    return scores[a] > scores[b] || (std::isnan(scores[b]) && !std::isnan(scores[a]));
+  });
   return order;
 }
 

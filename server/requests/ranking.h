@@ -31,7 +31,7 @@ EncodeInput ScoresInput();
 // The second text of each pair. REQUIRES: all are pairs.
 std::vector<std::string> SecondTexts(const std::vector<SequenceContent>& pairs);
 
-// Indices, the highest score first; equal ones in their order.
+// Indices, the highest score first and NaN last; equal ones in their order.
 std::vector<size_t> ByScore(std::span<const float> scores);
 // The indices of the sequences of `output` in that order. Each sequence has one score.
 std::vector<size_t> ByScore(const EncodeOutput& output);

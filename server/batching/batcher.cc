@@ -63,7 +63,6 @@ Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runn
                .max_batch_sequences = options.max_batch_sequences,
                .max_queue_delay = options.max_queue_delay,
                .max_priority_wait = options.max_priority_wait}),
-      abandoned_(runners.size()),
       runners_(std::move(runners)),
       observer_(observer),
       executor_(std::move(executor)),
@@ -74,14 +73,14 @@ Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runn
       queue_({.max_tokens = options.max_queued_tokens, .max_requests = options.max_queued_requests},
              policy_),
       forecast_(options.cost, options.max_batch_tokens, runners_.size()),
-      workers_(runners_.size()) {
+      running_(runners_.size()) {
   ATTENDANT_CHECK(!runners_.empty());
   ATTENDANT_CHECK(options.slots.empty() || options.slots.size() == runners_.size());
   turns_.resize(runners_.size());
   for (size_t i = 0; i < options.slots.size(); ++i) {
     turns_[i] = std::make_unique<ComputeSlot::User>(*options.slots[i], options.weight);
   }
-  for (size_t i = 0; i < runners_.size(); ++i) runners_[i]->StopWhen(&abandoned_[i]);
+  for (size_t i = 0; i < runners_.size(); ++i) runners_[i]->StopWhen(running_.abandoned(i));
   try {
     StartThreads();
   } catch (...) {
@@ -245,7 +244,7 @@ void Batcher::LoseRunner(size_t index, const absl::Status& status) {
     absl::MutexLock lock(&mutex_);
     forecast_.Lose(index);
     const int64_t left = forecast_.capacity().workers;
-    observer_.OnLost(static_cast<int>(std::ssize(workers_) - left));
+    observer_.OnLost(static_cast<int>(std::ssize(runners_) - left));
     if (left > 0) return;
     lost_ = status;
     RejectAll({RejectReason::kDeviceLost, status}, /*running_too=*/false, ended);
@@ -326,16 +325,7 @@ void Batcher::Complete(QueuedRequest& request, absl::Status status, Ended& ended
   if (request.sequences_running == 0) {
     ended.requests.push_back(Release(request));
   } else {
-    AbandonBatches();
-  }
-}
-
-void Batcher::AbandonBatches() {
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    const std::span<const BatchItem> batch = workers_[i].batch;
-    const bool awaited = std::any_of(
-        batch.begin(), batch.end(), [](const BatchItem& item) { return !item.request->completed; });
-    if (!batch.empty() && !awaited) abandoned_[i] = true;
+    running_.Abandon();
   }
 }
 

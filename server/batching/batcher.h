@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -25,7 +24,8 @@
 #include "server/batching/forecast.h"
 #include "server/batching/queued_request.h"
 #include "server/batching/request_queue.h"
-#include "server/batching/runner.h"
+#include "server/batching/runners/runner.h"
+#include "server/batching/running_batches.h"
 #include "server/threads/executor.h"
 #include "server/threads/threading.h"
 
@@ -107,10 +107,10 @@ class Batcher {
 
   const BatcherOptions& options() const { return options_; }
 
-  // Admits or refuses; either way request.done is called exactly once. Returns 0 for a refused
+  // Admits or refuses; either way work.done is called exactly once. Returns 0 for a refused
   // request, and for one without sequences, which is admitted and ends at once. A full queue says
   // when to come back (RetryAfter in server/retry).
-  RequestId Submit(WorkRequest request);
+  RequestId Submit(WorkRequest work);
 
   // Completes the request with CANCELLED if it has not completed; its queued sequences never enter
   // a batch. Unknown ids, 0 included, are ignored.
@@ -134,11 +134,6 @@ class Batcher {
   void SetStallListener(StallListener listener);
 
  private:
-  struct Worker {
-    absl::Time stalls_at = absl::InfiniteFuture();  // if its batch has not ended by then
-    std::span<const BatchItem> batch;               // that it runs
-    bool stalled = false;
-  };
   struct Completion {
     absl::AnyInvocable<void(absl::StatusOr<FinishedWork>)> done;
     absl::StatusOr<FinishedWork> finished;
@@ -193,12 +188,11 @@ class Batcher {
   // OK: its results are there. REQUIRES: then none of its sequences is running.
   void Complete(QueuedRequest& request, absl::Status status, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AbandonBatches() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::unique_ptr<QueuedRequest> Release(QueuedRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RejectAll(const Refusal& refusal, bool running_too, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Time FindStalled(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Time FindStalled(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // the next time
   absl::Duration TimeToAnswer(const QueuedRequest& request) const  // from its arrival on
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   BatchShape Queued() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -206,7 +200,6 @@ class Batcher {
 
   const BatcherOptions options_;
   const BatchPolicy policy_;
-  std::vector<std::atomic<bool>> abandoned_;  // [runners], its batch; set under the lock
   const std::vector<std::unique_ptr<Runner>> runners_;
   std::vector<std::unique_ptr<ComputeSlot::User>> turns_;  // [runners]; null: no slot
   BatchObserver& observer_;
@@ -225,8 +218,7 @@ class Batcher {
   RequestId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t open_requests_ ABSL_GUARDED_BY(mutex_) = 0;  // submitted, completion not handed over
   Forecast forecast_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Worker> workers_ ABSL_GUARDED_BY(mutex_);  // [runners]
-  int stalled_workers_ ABSL_GUARDED_BY(mutex_) = 0;
+  RunningBatches running_ ABSL_GUARDED_BY(mutex_);
   absl::Time watched_until_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // watch_ wakes then
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // not OK: refuses new requests with it
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

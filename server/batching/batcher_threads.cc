@@ -119,10 +119,10 @@ void Batcher::StartBatch(size_t index, std::span<const BatchItem> items, absl::T
     item.request->queue = now - item.request->arrival;
     running_deadlines_.emplace(item.request->deadline, item.request->id);
   }
-  workers_[index] = {.stalls_at = now + options_.stall_timeout, .batch = items};
+  const absl::Time stalls_at = now + options_.stall_timeout;
+  running_.Begin(index, items, stalls_at);
   forecast_.Begin(index, ShapeOf(items), now);
-  abandoned_[index] = false;
-  if (workers_[index].stalls_at < watched_until_) watch_->Signal();
+  if (stalls_at < watched_until_) watch_->Signal();
   ReportQueue();
   // Admission wakes one worker for each request: wake another one for the rest of the queue.
   if (queue_.requests() > 0) work_->Signal();
@@ -144,8 +144,8 @@ void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const abs
   Ended ended;
   {
     absl::MutexLock lock(&mutex_);
-    if (workers_[index].stalled) watch_->Signal();
-    workers_[index] = {};
+    if (running_.stalled(index)) watch_->Signal();
+    running_.End(index);
     forecast_.End(index);
     if (status.ok()) TellOfBatch(traced, members);
     for (size_t first = 0; first < members.size();) {
@@ -155,7 +155,7 @@ void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const abs
       EndSequences(*members[first], static_cast<int64_t>(end - first), status, ended);
       first = end;
     }
-    if (status.ok() && !abandoned_[index]) {
+    if (status.ok() && !*running_.abandoned(index)) {
       forecast_.Observe(shape, compute);
       observer_.OnBatch(tokens, shape.sequences, traced.requests, compute);
     }
@@ -176,17 +176,10 @@ void Batcher::EndSequences(QueuedRequest& request, int64_t sequences, const absl
   }
 }
 
-// Marks workers whose batch runs too long, and returns when the next one would.
 absl::Time Batcher::FindStalled(absl::Time now) {
-  absl::Time next = absl::InfiniteFuture();
-  int stalled = 0;
-  for (Worker& worker : workers_) {
-    worker.stalled = worker.stalls_at <= now;
-    stalled += worker.stalled ? 1 : 0;
-    if (!worker.stalled) next = std::min(next, worker.stalls_at);
-  }
-  if (stalled != stalled_workers_) observer_.OnStalled(stalled);
-  stalled_workers_ = stalled;
+  const int before = running_.stalled();
+  const absl::Time next = running_.FindStalled(now);
+  if (running_.stalled() != before) observer_.OnStalled(running_.stalled());
   return next;
 }
 
@@ -204,9 +197,9 @@ void Batcher::Watch() {
       if (!running_deadlines_.empty()) {
         watched_until_ = std::min(watched_until_, running_deadlines_.begin()->first);
       }
-      if (stalled_workers_ != told && stall_listener_) tell = &stall_listener_;
+      if (running_.stalled() != told && stall_listener_) tell = &stall_listener_;
       if (tell != nullptr) {
-        told = stalled_workers_;
+        told = running_.stalled();
       } else if (ended.completions.empty()) {
         watch_->WaitUntil(mutex_, watched_until_);
       }

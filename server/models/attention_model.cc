@@ -10,7 +10,7 @@
 #include "kernels/core/arena.h"
 #include "kernels/core/base/int_math.h"
 #include "kernels/core/status_macros.h"
-#include "server/batching/operation_runner.h"
+#include "server/batching/runners/operation_runner.h"
 #include "server/models/model_observer.h"
 
 namespace attendant {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/backends/backends.h"
 #include "kernels/core/status_macros.h"
-#include "server/batching/batch_runner.h"
+#include "server/batching/runners/batch_runner.h"
 #include "server/models/inspect/fitting_tokenizer.h"
 #include "server/models/model_observer.h"
 #include "server/models/sentence/cross_encoder.h"

@@ -4,7 +4,7 @@
 #include "absl/status/status.h"
 #include "kernels/backends/heads.h"
 #include "kernels/core/status_macros.h"
-#include "server/batching/batch_runner.h"
+#include "server/batching/runners/batch_runner.h"
 #include "server/models/sentence/head_options.h"
 
 namespace attendant {

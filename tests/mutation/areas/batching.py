@@ -88,7 +88,6 @@ MUTANTS = {
         ("std::min(request->priority, options_.max_priority)", "request->priority"),
         ("left < needed", "false"),
         ("if (request.num_sequences() == 0) return std::nullopt;", ""),
-        ("if (!batch.empty() && !awaited) abandoned_[i] = true;", ""),
         ("found == requests_.end() || found->second->completed", "found == requests_.end()"),
         ("running_too || request->queued", "true"),
         ("open_requests_ -= completed;", "open_requests_ -= 1;"),
@@ -106,7 +105,7 @@ MUTANTS = {
         ("if (queue_.requests() > 0) work_->Signal();", ""),
         ("members[first]->compute += compute;", "members[first]->compute = compute;"),
         ("if (!Decide(now).run) return;", ""),
-        ("if (workers_[index].stalls_at < watched_until_) watch_->Signal();", ""),
+        ("if (stalls_at < watched_until_) watch_->Signal();", ""),
         ("forecast_.Observe(shape, compute);", ""),
         ("forecast_.Begin(index, ShapeOf(items), now);", ""),
         ("forecast_.End(index);", ""),
@@ -116,6 +115,15 @@ MUTANTS = {
          "observer_.OnBatch(shape.tokens, shape.sequences, shape.sequences, compute);"),
         ("if (!known) batch.id = request->trace + batches.size();", "batch.id = request->trace + batches.size();"),
         ("batches.back().told = !std::exchange(known, true);", "batches.back().told = true;"),
+    ],
+    "server/batching/running_batches.cc": [
+        ("worker.stalls_at <= now", "worker.stalls_at < now"),
+        ("!items.empty() && «!awaited»", "true"),
+        ("«!items.empty()» && !awaited", "true"),
+        ("abandoned_[worker] = false;", ""),
+        ("if (!worker.stalled) next = std::min(next, worker.stalls_at);", "next = std::min(next, worker.stalls_at);"),
+        ("stalled_ = 0;", ""),
+        ("workers_[worker] = {};", "workers_[worker].items = {};"),
     ],
     "server/batching/cost_model.cc": [
         ("correction_ *= std::pow(std::clamp(ratio, 1 / kMost, kMost), kStep);",
@@ -137,20 +145,18 @@ MUTANTS = {
         ("|| «UntilFree(now) > absl::ZeroDuration()»", "false"),
         ("if (!cost_.known()) return absl::Milliseconds(100);", ""),
     ],
-    "server/batching/batch_runner.cc": [
+    "server/batching/runners/batch_runner.cc": [
         ("outputs_[i].dims == 0 ? pooled.dim(1) : outputs_[i].dims", "pooled.dim(1)"),
     ],
     "server/retry/retry_hint.cc": [
         ("absl::Ceil(delay, absl::Milliseconds(1))", "delay"),
         ("std::max<int64_t>(ms, 1)", "ms"),
     ],
-    "server/batching/operation_runner.cc": [
+    "server/batching/runners/operation_runner.cc": [
         ("if (!status.ok()) return status;", ""),
     ],
 }
 EQUIVALENT = [
-    ("server/batching/batcher_threads.cc", "worker.stalls_at <= now", "worker.stalls_at < now",
-     "at that very moment the watching thread asks again at once, and the clock has moved"),
     ("server/batching/batcher.cc",
      "Expire(request.arrival, absl::ZeroDuration(), ended);",
      ";",

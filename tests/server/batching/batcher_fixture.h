@@ -20,8 +20,8 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "kernels/core/check.h"
-#include "server/batching/batch_runner.h"
 #include "server/batching/batcher.h"
+#include "server/batching/runners/batch_runner.h"
 
 namespace attendant {
 

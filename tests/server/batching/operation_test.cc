@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations in a batcher: alone in their batch, and otherwise treated like any request.
-#include "server/batching/operation_runner.h"
+#include "server/batching/runners/operation_runner.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/batching/batch_runner.h"
+#include "server/batching/runners/batch_runner.h"
 #include "tests/server/batching/simulation/scenario_parts.h"
 
 namespace attendant {

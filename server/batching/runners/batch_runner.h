@@ -14,7 +14,7 @@
 #include "kernels/core/threads/thread_pool.h"
 #include "kernels/heads/head.h"
 #include "server/batching/queued_request.h"
-#include "server/batching/runner.h"
+#include "server/batching/runners/runner.h"
 
 namespace attendant {
 

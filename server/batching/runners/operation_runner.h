@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/core/threads/thread_pool.h"
-#include "server/batching/runner.h"
+#include "server/batching/runners/runner.h"
 
 namespace attendant {
 

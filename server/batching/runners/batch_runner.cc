@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/batching/batch_runner.h"
+#include "server/batching/runners/batch_runner.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/batching/operation_runner.h"
+#include "server/batching/runners/operation_runner.h"
 
 #include <sys/resource.h>
 

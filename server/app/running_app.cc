@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <map>
 #include <utility>
 
@@ -15,19 +14,8 @@
 #include "server/app/file_reload.h"
 #include "server/app/grpc_server.h"
 #include "server/app/model_log.h"
-#include "server/http/attendant/routes.h"
-#include "server/http/console/routes.h"
-#include "server/http/doors/cohere/cohere.h"
-#include "server/http/doors/cohere/rerank.h"
-#include "server/http/doors/nim.h"
-#include "server/http/doors/openai.h"
-#include "server/http/doors/openapi.h"
-#include "server/http/doors/tei/tei.h"
-#include "server/http/doors/vllm/vllm.h"
-#include "server/http/kserve/routes.h"
 #include "server/models/attention_model.h"
 #include "server/models/model_loader.h"
-#include "server/net/descriptor_limit.h"
 #include "server/threads/delayed_call.h"
 #include "server/threads/steady_time.h"
 #include "server/version.h"
@@ -68,14 +56,6 @@ std::unique_ptr<PeriodicThread> ReloadKeysEvery(absl::Duration interval, KeyStor
                                           [keys, &metrics] { ReloadKeys(*keys, metrics); });
 }
 
-template <typename Files>
-std::unique_ptr<PeriodicThread> ReloadTlsEvery(absl::Duration interval, ReloadedFile file,
-                                               Files& files, ServerMetrics& metrics) {
-  return std::make_unique<PeriodicThread>("tls-reload", interval, [file, &files, &metrics] {
-    ReportTlsReload(file, files.Reload(), metrics);
-  });
-}
-
 RegistryOptions MakeRegistryOptions(const ServerFlags& flags, const ModelSources& sources,
                                     const std::optional<ModelRepository>& repository) {
   return {.readiness = flags.readiness,
@@ -92,31 +72,6 @@ RegistryOptions MakeRegistryOptions(const ServerFlags& flags, const ModelSources
 size_t ModelsToPlace(const ServerFlags& flags, const ModelSources& sources) {
   const size_t models = sources.fixed.size() + sources.InRepository().size();
   return flags.model_control == ModelControl::kNone ? models : std::max<size_t>(models, 2);
-}
-
-// An operator who sets up TLS or keys may think that they protect both ports.
-void WarnOfPlaintextHttp(const ServerFlags& flags, bool loopback) {
-  if (loopback || flags.http_tls) return;
-  if (flags.tls_cert.empty() && flags.access.api_keys.empty()) return;
-  spdlog::warn(
-      "--http_listen {} reaches other machines, and without --http_tls=on what they send and get "
-      "there is not encrypted{}{}",
-      flags.http_listen, flags.access.api_keys.empty() ? "" : ", API keys included",
-      flags.tls_client_ca.empty() ? "" : ", and they need no certificate of --tls_client_ca");
-}
-
-// The clients of a proxy on this machine come from loopback too. Keys say that not all of them are
-// trusted, and pages ask for none.
-bool ShowsConnections(const AccessFlags& flags) {
-  if (flags.connections_page == ShowConnections::kAuto) return flags.api_keys.empty();
-  return flags.connections_page == ShowConnections::kOn;
-}
-
-int64_t HttpRequests(const HttpLimits& limits) {
-  const int64_t most = HttpRequestsWithin(RaiseDescriptorLimit(), HttpLimits::kPageConnections);
-  if (most >= limits.max_connections) return limits.max_connections;
-  spdlog::warn("at most {} HTTP requests in work (--max_http_connections): see ulimit -n", most);
-  return most;
 }
 
 }  // namespace
@@ -229,66 +184,9 @@ void RunningApp::StartModels(const ServerFlags& flags, const ModelSources& sourc
       sources.repository);
 }
 
-std::vector<HttpPage> RunningApp::Pages(const ServerFlags& flags, const HttpDoors& doors) {
-  std::vector<HttpPage> pages = {
-      {.path = "/openapi.json",
-       .content_type = "application/json",
-       .body = [document = OpenApiDocument(doors.routes, kVersion)] { return document; }}};
-  if (!ShowsConnections(flags.access)) return pages;
-  pages.push_back({.path = "/connections",
-                   .content_type = "application/json",
-                   .body =
-                       [this] {
-                         std::vector<ConnectionReport> reports = gate_.connections().Report();
-                         budgets_.AddHeld(reports);
-                         return ConnectionsPage(std::move(reports));
-                       },
-                   .only_on_loopback = flags.access.connections_page == ShowConnections::kAuto});
-  return pages;
-}
-
-HttpDoors RunningApp::Doors(const ServerFlags& flags) {
-  HttpDoors doors{.requests = &request_dependencies_, .limits = flags.http, .tls = http_tls_.get()};
-  doors.limits.max_connections = HttpRequests(flags.http);
-  doors.limits.max_request_bytes = flags.max_request_bytes;
-  doors.limits.max_write_s = flags.max_write_s;
-  const auto add = [&doors](std::vector<HttpRoute> routes) {
-    std::move(routes.begin(), routes.end(), std::back_inserter(doors.routes));
-  };
-  for (const auto make :
-       {OpenAiRoutes, TeiRoutes, KServeRoutes, CohereRoutes, RerankRoutes, NimRoutes, VllmRoutes}) {
-    add(make(door_dependencies_));
-  }
-  add(AttendantRoutes(door_dependencies_,
-                      flags.attention_service ? &attend_dependencies_ : nullptr));
-  if (flags.console) add(ConsoleRoutes(door_dependencies_));
-  return doors;
-}
-
-absl::Status RunningApp::LoadHttpTls(const ServerFlags& flags) {
-  if (!flags.http_tls) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(
-      http_tls_, TlsContext::Load({flags.tls_cert, flags.tls_key, flags.tls_client_ca}));
-  http_tls_reload_ = ReloadTlsEvery(absl::Seconds(flags.tls_reload_s), ReloadedFile::kHttpTls,
-                                    *http_tls_, metrics_);
-  return absl::OkStatus();
-}
-
 absl::Status RunningApp::Listen(const ServerFlags& flags) {
-  ATTENDANT_RETURN_IF_ERROR(LoadHttpTls(flags));
-  HttpDoors doors = Doors(flags);
-  std::vector<HttpPage> pages = Pages(flags, doors);
-  absl::StatusOr<std::unique_ptr<HttpEndpoint>> http =
-      HttpEndpoint::Listen(flags.http_listen, metrics_,
-                           HttpProbes{.ready = [this] { return registry_.Ready(); },
-                                      .live = [this] { return registry_.Live(); }},
-                           std::move(pages), std::move(doors));
-  if (!http.ok()) {
-    return absl::Status(http.status().code(), absl::StrCat("--http_listen ", flags.http_listen,
-                                                           ": ", http.status().message()));
-  }
-  http_ = *std::move(http);
-  WarnOfPlaintextHttp(flags, http_->loopback());
+  ATTENDANT_ASSIGN_OR_RETURN(http_,
+                             StartHttpServer(flags, door_dependencies_, attend_dependencies_));
   absl::StatusOr<GrpcServer> grpc = StartGrpcServer(
       flags, services_.services(), services_.unknown_methods(), connection_counter_);
   if (!grpc.ok()) {
@@ -359,7 +257,7 @@ void RunningApp::Drain() {
   health_service_.Drain();
   registry_.AnnounceDrain();
   UpdateHealth();  // attendant_ready
-  http_->EndConnections();
+  http_.endpoint->EndConnections();
   if (drain_delay_ > absl::ZeroDuration() && LoadFailure().ok()) {
     spdlog::info("serving for another {} s before the drain", absl::ToInt64Seconds(drain_delay_));
     absl::SleepFor(drain_delay_);
@@ -392,7 +290,7 @@ void RunningApp::CloseOpenCalls() {
 void RunningApp::Close(absl::Time deadline) {
   // All before one is waited for: a slow reader of one must not keep the others open.
   CloseOpenCalls();
-  http_->Close(deadline);
+  http_.endpoint->Close(deadline);
   for (OpenMethod* method : services_.open_methods()) method->AwaitClosed(deadline);
 }
 

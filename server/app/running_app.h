@@ -17,11 +17,10 @@
 #include "server/app/app_options.h"
 #include "server/app/grpc_server.h"
 #include "server/app/grpc_services.h"
+#include "server/app/http_server.h"
 #include "server/app/model_sources.h"
 #include "server/flags.h"
-#include "server/http/connection/tls_context.h"
 #include "server/http/doors/door_call.h"
-#include "server/http/port/http_endpoint.h"
 #include "server/limits/limits.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_loader.h"
@@ -51,7 +50,7 @@ class RunningApp final : public App {
   absl::Status Run() override;
   void RequestStop() override;
   int grpc_port() const override { return grpc_.acceptor->port(); }
-  int http_port() const override { return http_->port(); }
+  int http_port() const override { return http_.endpoint->port(); }
   const ServerMetrics& metrics() const override { return metrics_; }
 
  private:
@@ -82,9 +81,6 @@ class RunningApp final : public App {
              const AttentionLimits& attention_limits, absl::Duration goaway_after);
 
   absl::Status Listen(const ServerFlags& flags);
-  std::vector<HttpPage> Pages(const ServerFlags& flags, const HttpDoors& doors);
-  HttpDoors Doors(const ServerFlags& flags);
-  absl::Status LoadHttpTls(const ServerFlags& flags);
   void StartModels(const ServerFlags& flags, const ModelSources& sources);
   void UpdateHealth();
   absl::Status LoadFailure() const;  // not OK when every model failed, and none can come later
@@ -136,9 +132,7 @@ class RunningApp final : public App {
   SlowReaders slow_readers_;
   std::unique_ptr<PeriodicThread> key_reload_;
   const DoorDependencies door_dependencies_;
-  std::unique_ptr<TlsContext> http_tls_;  // null: the HTTP port speaks no TLS
-  std::unique_ptr<PeriodicThread> http_tls_reload_;
-  std::unique_ptr<HttpEndpoint> http_;
+  HttpServer http_;
   std::unique_ptr<RepositoryWatcher> watcher_;  // with --model_control=poll
   ConnectionCounter connection_counter_{metrics_};
   GrpcServer grpc_;

@@ -31,7 +31,7 @@ MUTANTS = {
     "server/app/running_app.cc": [
         ("grpc_.goaway->Send(*grpc_.server);", ""),
         ("grpc_.acceptor->StopAccepting();", "grpc_.acceptor.reset();"),
-        ("http_->EndConnections();", ""),
+        ("http_.endpoint->EndConnections();", ""),
         ("registry_.AnnounceDrain();\n  «UpdateHealth();»", ""),
         ("metrics_.SetReady(ready);", ""),
     ],

@@ -25,6 +25,12 @@ constexpr bool IsWhole(const Rows& rows) {
   return static_cast<Enum>(rows.size()) == Enum::kEnd;
 }
 
+// The row of a value in its table.
+template <typename Enum>
+constexpr std::size_t RowIndex(Enum value) {
+  return static_cast<std::size_t>(value);
+}
+
 // The phases of a request: the label `phase`.
 enum class Phase { kTotal, kTokenize, kQueue, kCompute, kSerialize, kEnd };
 inline constexpr auto kPhases = std::to_array<LabelRow<Phase>>({

@@ -10,6 +10,7 @@
 #include "kernels/attention/modules/module.h"
 #include "kernels/checkpoints/attention_module.h"
 #include "server/limits/limits.h"
+#include "server/metrics/server_metrics.h"
 #include "server/models/model_options.h"
 #include "server/models/servable_model.h"
 #include "server/threads/executor.h"

@@ -12,6 +12,7 @@
 #include "kernels/checkpoints/checkpoint.h"
 #include "kernels/core/backend.h"
 #include "kernels/heads/sequence_classifier.h"
+#include "server/metrics/model_metrics.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_heads.h"
 #include "server/models/model_options.h"

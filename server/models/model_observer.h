@@ -10,7 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/batching/batcher.h"
-#include "server/metrics/server_metrics.h"
+#include "server/metrics/model_metrics.h"
 
 namespace attendant {
 

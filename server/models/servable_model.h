@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "server/batching/batcher.h"
-#include "server/metrics/server_metrics.h"
+#include "server/metrics/model_metrics.h"
 #include "server/models/memory/model_memory.h"
 #include "server/models/model_observer.h"
 #include "server/threads/steady_time.h"

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "server/access/call_gate.h"
 #include "server/batching/request.h"
+#include "server/metrics/model_metrics.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/encoder_model.h"
 #include "server/models/registry/model_registry.h"

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/metrics/model_metrics.h"
 #include "server/metrics/server_metrics.h"
 
 namespace attendant {

@@ -17,6 +17,7 @@
 #include "kernels/backends/backends.h"
 #include "kernels/checkpoints/checkpoint.h"
 #include "kernels/io/tensor_store.h"
+#include "server/metrics/model_metrics.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/encoder_model.h"
 #include "server/models/model_loader.h"

@@ -150,8 +150,12 @@ std::unique_ptr<Normalizer> ReadLowercase(const JsonFields&) {
   return std::make_unique<Lowercaser>();
 }
 
+// In the library, an empty one makes the first character count as put in: it gets no offset, and
+// ByteLevel writes it twice.
 std::unique_ptr<Normalizer> ReadPrepend(const JsonFields& fields) {
-  return std::make_unique<Prepender>(ReadContent(fields, "prepend"));
+  std::string content = ReadContent(fields, "prepend");
+  if (content.empty()) fields.Fail("prepend", "is empty");
+  return std::make_unique<Prepender>(std::move(content));
 }
 
 std::unique_ptr<Normalizer> ReadReplace(const JsonFields& fields) {

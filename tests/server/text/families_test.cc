@@ -215,6 +215,8 @@ TEST(FamiliesTest, NamesTheMemberThatIsNotValid) {
   refused(With("gemma", "/normalizer/content", std::string(17, 'x')),
           "normalizer.content has 17 bytes, the limit is 16");
   refused(With("gemma", "/pre_tokenizer/pattern/String", ""), "pattern.String is empty");
+  refused(With("gemma", "/normalizer", {{"type", "Prepend"}, {"prepend", ""}}),
+          "normalizer.prepend is empty");
   refused(With("gemma", "/pre_tokenizer/pattern/String", std::string(65, 'x') + "\xC3\xA9"),
           "pre_tokenizer.pattern.String has 66 characters, the limit is 64");
   refused(With("modernbert", "/added_tokens/6/content", std::string(16 << 20, 'x')),

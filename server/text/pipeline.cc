@@ -164,9 +164,8 @@ absl::Status TokenizerPipeline::AddTokens(const std::vector<AddedToken>& tokens)
 
 absl::StatusOr<TokenizedText> TokenizerPipeline::Tokenize(absl::string_view text,
                                                           const TokenizerOptions& options) const {
-  static const TemplatePart kTextAlone{.text = 0};
-  const std::span<const TemplatePart> sequence =
-      options.special_tokens ? std::span(parts_.sequence.single) : std::span(&kTextAlone, 1);
+  std::span<const TemplatePart> sequence = parts_.sequence.single;
+  if (!options.special_tokens) sequence = sequence.subspan(special_tokens().before, 1);
   if (options.prompt.empty()) return Assemble({&text, 1}, sequence, "text", options);
   ATTENDANT_RETURN_IF_ERROR(CheckUtf8(text));
   const std::string joined = absl::StrCat(options.prompt, text);

@@ -73,6 +73,15 @@ TEST(TokenizerTest, PutsSpecialTokensAndSegmentsAroundTheText) {
   EXPECT_FALSE(tokenized->truncated());
 }
 
+TEST(TokenizerTest, ATextWithoutSpecialTokensKeepsItsSegment) {
+  const auto tokenizer = MustLoad();
+  const absl::StatusOr<TokenizedText> tokenized =
+      tokenizer->Tokenize("a b", {.max_tokens = 2, .special_tokens = false});
+  ASSERT_TRUE(tokenized.ok()) << tokenized.status();
+  EXPECT_THAT(tokenized->token_ids, ElementsAre(kA, kB));
+  EXPECT_THAT(tokenized->segment_ids, ElementsAre(1, 1));
+}
+
 TEST(TokenizerTest, TheFilesOwnTruncationAndPaddingDoNotCount) {
   EXPECT_THAT(Ids(*MustLoad(), "a b a b"), ElementsAre(kCls, kA, kB, kA, kB, kSep));
 }

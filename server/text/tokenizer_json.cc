@@ -43,6 +43,7 @@ std::vector<AddedToken> ReadAddedTokens(const JsonFields& file, const ModelPart&
   std::vector<AddedToken> tokens;
   if (!file.Has("added_tokens")) return tokens;
   auto next_id = static_cast<int64_t>(part.vocabulary.size());
+  std::unordered_set<int32_t> ids;
   size_t bytes = 0;
   for (const JsonFields& fields : file.Objects("added_tokens")) {
     if (!file.ok()) break;
@@ -51,6 +52,8 @@ std::vector<AddedToken> ReadAddedTokens(const JsonFields& file, const ModelPart&
     bytes += token.content.size();
     const int64_t known = part.model->FindToken(token.content);
     const int64_t id = known != TokenTrie::kNoId ? known : next_id++;
+    // Of two with one id, the library takes the flags of the second one for both.
+    if (!ids.insert(token.id).second) fields.Fail("id", "is that of another added token");
     if (token.id == id) continue;
     fields.Fail("id", absl::StrCat("is ", token.id, ", but ", ReadableName(token.content),
                                    " has the id ", id,

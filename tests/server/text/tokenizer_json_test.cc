@@ -152,6 +152,17 @@ TEST(TokenizerJsonTest, AnAddedTokenMayFollowTheVocabulary) {
   EXPECT_EQ(config->vocab, 6);
 }
 
+// The library counts the vocabulary's tokens, so it may give an id that one of them has.
+TEST(TokenizerJsonTest, AnAddedTokenMayTakeTheIdOfAnotherOne) {
+  json file = With("/model/vocab/##b", 5);
+  file["added_tokens"].push_back(AddedTokenJson("[NEW]", 5, true));
+  const absl::StatusOr<TokenizerParts> parts = Parse(file);
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  EXPECT_EQ(parts->model->FindToken("##b"), 5);
+  file["added_tokens"].push_back(AddedTokenJson("##b", 5, true));
+  ExpectInvalid(file, "added_tokens[2].id is that of another added token");
+}
+
 TEST(TokenizerJsonTest, NamesThePartThatIsNotSupported) {
   ExpectUnimplemented(With("/model/type", "WordLevel"),
                       "model type 'WordLevel' is not supported; supported: ");

@@ -101,7 +101,7 @@ absl::StatusOr<int64_t> DetokenizeRun::Compute() {
   for (size_t i = 0; i < input_.ids.size(); ++i) {
     bytes += kSequenceBytes;
     for (const int32_t id : input_.ids[i]) {
-      const auto token = static_cast<int64_t>(tokenizer().TokenString(id).size());
+      const auto token = static_cast<int64_t>(tokenizer().DecodedString(id).size());
       bytes += (token + kDecodedBytes) * bytes_of_byte();
     }
     ATTENDANT_RETURN_IF_ERROR(CheckAnswer(i, bytes));

@@ -144,7 +144,10 @@ absl::Status TokenizerPipeline::AddTokens(const std::vector<AddedToken>& tokens)
   const size_t max_bytes = std::min(MaxNormalizedBytes(bytes), kMaxVocabularyBytes);
   size_t room = max_bytes;
   for (AddedToken token : tokens) {
-    if (token.special) special_ids_.insert(token.id);
+    if (token.special) {
+      special_ids_.insert(token.id);
+      special_contents_.insert(token.content);
+    }
     AddedTokens& group = token.normalized ? normalized_tokens_ : raw_tokens_;
     if (token.normalized && parts_.normalizer != nullptr) {
       std::string normalized;
@@ -157,6 +160,7 @@ absl::Status TokenizerPipeline::AddTokens(const std::vector<AddedToken>& tokens)
       room -= normalized.size();
       token.content = std::move(normalized);
     }
+    if (token.content != TokenString(token.id)) decoded_strings_[token.id] = token.content;
     ATTENDANT_RETURN_IF_ERROR(group.Add(std::move(token)));
   }
   return absl::OkStatus();
@@ -329,13 +333,19 @@ absl::string_view TokenizerPipeline::TakeChunk(absl::string_view& text) const {
   return chunk;
 }
 
+absl::string_view TokenizerPipeline::DecodedString(int32_t id) const {
+  const auto decoded = decoded_strings_.find(id);
+  return decoded == decoded_strings_.end() ? TokenString(id) : decoded->second;
+}
+
+// As in the library, a special token that the normalizer changes is not skipped.
 absl::StatusOr<std::string> TokenizerPipeline::Decode(std::span<const int32_t> ids,
                                                       bool skip_special_tokens) const {
   ATTENDANT_RETURN_IF_ERROR(parts_.decoder.status());
   std::vector<std::string> tokens;
   for (const int32_t id : ids) {
-    const absl::string_view token = TokenString(id);
-    if (token.empty() || (skip_special_tokens && special_ids_.contains(id))) continue;
+    const absl::string_view token = DecodedString(id);
+    if (token.empty() || (skip_special_tokens && special_contents_.contains(token))) continue;
     tokens.emplace_back(token);
   }
   const Decoder* decoder = parts_.decoder->get();

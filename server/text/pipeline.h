@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -43,6 +44,7 @@ class TokenizerPipeline final : public Tokenizer {
   absl::StatusOr<std::string> Decode(std::span<const int32_t> ids,
                                      bool skip_special_tokens) const override;
   absl::string_view TokenString(int32_t id) const override { return parts_.strings.Find(id); }
+  absl::string_view DecodedString(int32_t id) const override;
   absl::string_view continuing_prefix() const override { return parts_.model->continuing_prefix(); }
   bool IsSpecial(int32_t id) const override { return special_ids_.contains(id); }
   TruncationSide truncation_side() const override {
@@ -78,6 +80,8 @@ class TokenizerPipeline final : public Tokenizer {
   TokenizerParts parts_;
   bool in_chunks_;  // text is normalized in chunks, cut at spaces
   absl::flat_hash_set<int32_t> special_ids_;
+  absl::flat_hash_set<std::string> special_contents_;
+  absl::flat_hash_map<int32_t, std::string> decoded_strings_;  // where TokenString differs
   AddedTokens raw_tokens_;
   AddedTokens normalized_tokens_;
 };

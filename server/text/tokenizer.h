@@ -88,13 +88,18 @@ class Tokenizer {
   // The text of ids, as the checkpoint's decoder makes it: the tokens joined, subwords without
   // their marks. Ids without a token are left out, and with `skip_special_tokens` those of special
   // added tokens. UNIMPLEMENTED for a decoder that is not supported. Time and memory are linear in
-  // the bytes of the ids' tokens.
+  // the bytes of the ids' DecodedString.
   virtual absl::StatusOr<std::string> Decode(std::span<const int32_t> ids,
                                              bool skip_special_tokens) const = 0;
 
   // The token of an id, "##ing" or "[SEP]"; empty for an id that has no token.
   // Holds as long as the tokenizer.
   virtual absl::string_view TokenString(int32_t id) const = 0;
+
+  // What Decode takes for an id, before the decoder: its token, but of added tokens what the
+  // normalizer makes of those that are looked for in normalized text, also where the vocabulary has
+  // another token with the id. Holds as long as the tokenizer.
+  virtual absl::string_view DecodedString(int32_t id) const = 0;
 
   // The prefix of tokens that continue a word, "##". Empty: the tokenizer has no such prefix.
   virtual absl::string_view continuing_prefix() const = 0;

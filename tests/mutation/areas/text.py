@@ -12,6 +12,9 @@ MUTANTS = {
         ("ids.normalized_room -= normalized.text.size();", ""),
         ("dropped = «std::min(found(), most) - values.size()»;", "0"),
         ("dropped += values.size() - kept;", ""),
+        ("sequence.subspan(special_tokens().before, 1)", "sequence.subspan(0, 1)"),
+        ("decoded_strings_[token.id] = token.content;", ""),
+        ("skip_special_tokens && «special_contents_.contains(token)»", "special_ids_.contains(id)"),
     ],
     "server/text/chat_template/chat_template.cc": [
         ("++steps_ <= kMaxTemplateSteps", "true"),

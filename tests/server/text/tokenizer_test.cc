@@ -267,6 +267,23 @@ TEST(TokenizerTest, FindsNormalizedTokensInNormalizedText) {
   }());
 }
 
+// Also a special one, which is then no special token's text and is not skipped.
+TEST(TokenizerTest, DecodesNormalizedTokensAsTheNormalizerMakesThem) {
+  constexpr int32_t kEnd = 7, kRaw = 8;
+  json file = File();
+  file["added_tokens"].push_back(AddedTokenJson("New York", kNewYork, false));
+  file["added_tokens"].push_back(AddedTokenJson("END", kEnd, true));
+  file["added_tokens"].back()["normalized"] = true;
+  file["added_tokens"].push_back(AddedTokenJson("RAW", kRaw, true));
+  file["model"]["vocab"]["##a"] = kRaw;  // a gap: the next id for an added token is as before
+  const auto tokenizer = MustLoad(file);
+  const std::vector<int32_t> ids = {kCls, kNewYork, kA, kEnd, kRaw};
+  EXPECT_EQ(*tokenizer->Decode(ids, false), "[CLS] new york a end RAW");
+  EXPECT_EQ(*tokenizer->Decode(ids, true), "new york a end");
+  EXPECT_EQ(tokenizer->DecodedString(kNewYork), "new york");
+  EXPECT_EQ(tokenizer->TokenString(kNewYork), "New York");
+}
+
 TEST(TokenizerTest, RefusesTokensThatNormalizeToTheSame) {
   json file = File();
   file["added_tokens"].push_back(AddedTokenJson("Same", 6, false));

@@ -52,7 +52,8 @@ class CharacterSet {
 // and sets ([...], \s, \S, \p{L}, \P{N}) with greedy ?, *, +, {m,n}, m and n up to 64; (?i:...)
 // and (?:...) after fixed characters only, at most kMaxGroupDepth in each other; (?!...) of one set
 // at the end. The first alternative that matches counts, as in Oniguruma, where "ss" in (?i:...)
-// would match U+00DF too: such pairs are not supported. Immutable, thread-safe.
+// would match U+00DF too: such pairs are not supported, nor \S and \p{L} in brackets there.
+// Immutable, thread-safe.
 class Pattern {
  public:
   static constexpr size_t kMaxItems = 64;  // of a sequence; a match looks at them one in another

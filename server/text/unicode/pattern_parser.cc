@@ -185,10 +185,18 @@ class PatternParser {
     return set;
   }
 
+  // In brackets and without case, Oniguruma adds all that folds to a character of these classes:
+  // "ss", which folds as U+00DF does, and marks.
+  bool AtClass() const {
+    return end_ - position_ >= 2 && *position_ == '\\' &&
+           absl::StrContains("SpP", absl::string_view(position_ + 1, 1));
+  }
+
   void ParseBrackets(CharacterSet& set, bool ignore_case) {
     const bool inverted = TakeIf("^");
     if (position_ < end_ && *position_ == ']') Fail();
     while (ok_ && !TakeIf("]")) {
+      if (ignore_case && AtClass()) Fail();
       const char32_t first = ParseElement(set, "[&^-", ignore_case);
       if (!ok_ || !TakeIf("-")) continue;
       CharacterSet ignored;

@@ -46,6 +46,8 @@ MUTANTS = {
     ],
     "server/text/unicode/pattern_parser.cc": [
         ("ignore_case && MayFold(tail)", "false"),
+        ("ignore_case && AtClass()", "false"),
+        ('absl::StrContains(«"SpP"», absl::string_view(position_ + 1, 1))', '"Sp"'),
         ("--depth_;", ""),
         ("++depth_ > Pattern::kMaxGroupDepth", "depth_++ > Pattern::kMaxGroupDepth"),
         ("tries += «item.max == Pattern::kMany ? item.min + 1 : item.max»;", "1"),

@@ -103,6 +103,17 @@ TEST(PatternTest, PairsThatFoldToOneCharacterAreNotSupported) {
   }
 }
 
+// Oniguruma has "ss" match them too, which folds as U+00DF does.
+TEST(PatternTest, ClassesInBracketsWithoutCaseAreNotSupported) {
+  for (const char* regex : {"(?i:[\\S?])", "(?i:[\\p{L}])", "(?i:[a\\P{N}])", "(?i:[^\\p{L}a])"}) {
+    EXPECT_EQ(Pattern::Parse(regex).status().code(), absl::StatusCode::kUnimplemented) << regex;
+  }
+  for (const char* regex :
+       {"[\\S?]", "(?i:\\S)", "(?i:\\p{L})", "(?i:[\\s?])", "(?i:[^a])", "(?i:[s\\.])"}) {
+    EXPECT_TRUE(Pattern::Parse(regex).ok()) << regex;
+  }
+}
+
 TEST(PatternTest, LongCountsAreNotSupported) {
   EXPECT_TRUE(Pattern::Parse("a{64}b").ok());
   EXPECT_TRUE(Pattern::Parse("a{64,}b").ok());

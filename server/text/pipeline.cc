@@ -228,7 +228,10 @@ absl::StatusOr<TokenizedText> TokenizerPipeline::Assemble(std::span<const absl::
   if (found > room) ATTENDANT_RETURN_IF_ERROR(Truncate(ids, room, options.pair));
   for (size_t i = 0; i < ids.size(); ++i) {
     if (!ids[i].offsets.has_value()) continue;
-    for (const OffsetTrim& trim : parts_.sequence.trims) ids[i].offsets->Trim(trim, i);
+    for (OffsetTrim trim : parts_.sequence.trims) {
+      if (!options.special_tokens) trim.starts_with_text = {true, true};
+      ids[i].offsets->Trim(trim, i);
+    }
   }
   TokenizedText tokenized = Join(ids, sequence);
   tokenized.tokens_seen = static_cast<int64_t>(found + num_special);

@@ -174,6 +174,10 @@ TEST(OffsetsTest, TheTextsFirstTokenIsTheFirstOnlyInAListOfItsOwn) {
   EXPECT_EQ(second_begins(sequence({roberta, byte_level})), 4u);
   EXPECT_EQ(second_begins(sequence({sequence({bert}), byte_level})), 4u);
   file["post_processor"] = sequence({bert, byte_level});
+  EXPECT_THAT(WithOffsets(*LoadFromContents(file.dump()), "the the the",
+                          {.max_tokens = 2, .side = TruncationSide::kLeft, .special_tokens = false})
+                  .offsets,
+              ElementsAre(TokenOffset{3, 7}, TokenOffset{8, 11}));
   EXPECT_THAT(
       WithOffsets(*LoadFromContents(file.dump()), " the the").offsets,
       ElementsAre(TokenOffset{0, 0}, TokenOffset{0, 4}, TokenOffset{5, 8}, TokenOffset{0, 0}));

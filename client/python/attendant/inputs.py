@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +43,15 @@ Inputs = str | TokenIds | PaddedBatch | Iterable[Input]
 
 def is_single(inputs: Inputs) -> bool:
     return isinstance(inputs, (str, TokenIds))
+
+
+def as_many(inputs: Inputs) -> Iterable[Input]:
+    """The inputs one by one. Those of a mapping would be its keys: what a tokenizer of transformers returns is one."""
+    if is_single(inputs):
+        return [cast("Input", inputs)]
+    if isinstance(inputs, Mapping):
+        raise TypeError("inputs are a mapping: PaddedBatch(**inputs) takes the arrays of a tokenizer")
+    return cast("Iterable[Input]", inputs)
 
 
 def to_sequence(given: Input) -> pb.Sequence:

@@ -11,7 +11,7 @@ import numpy as np
 
 from attendant.attention_maps import AttentionMaps
 from attendant.errors import InternalError
-from attendant.inputs import Input, Inputs, PaddedBatch, is_single, to_padded, to_sequence
+from attendant.inputs import Input, Inputs, PaddedBatch, as_many, to_padded, to_sequence
 from attendant.job import ENCODE, Job, Request
 from attendant.operations.embed import pooled_output
 from attendant.operations.requests import checked, message, rows, split_rows
@@ -98,8 +98,7 @@ def attention_maps(text: Input, *, model: str | None = None, layers: Sequence[in
 def _input_field(inputs: Inputs) -> dict[str, Any]:
     if isinstance(inputs, PaddedBatch):
         return {"padded": to_padded(inputs)}
-    several: Any = [inputs] if is_single(inputs) else inputs
-    return {"sequences": pb.Sequences(sequences=list(map(to_sequence, several)))}
+    return {"sequences": pb.Sequences(sequences=list(map(to_sequence, as_many(inputs))))}
 
 
 def _result(answer: pb.EncodeResponse, request: pb.EncodeRequest) -> EncodeResult:

@@ -11,7 +11,7 @@ import numpy as np
 
 from attendant.choices import number_of
 from attendant.errors import InternalError
-from attendant.inputs import Inputs, PaddedBatch, is_single, split, to_padded
+from attendant.inputs import Inputs, PaddedBatch, as_many, split, to_padded
 from attendant.job import ENCODE, Request
 from attendant.tensors import Array, to_array
 from attendant.v1 import encoder_pb2 as pb
@@ -35,8 +35,7 @@ def requests_of(inputs: Inputs, prototype: pb.EncodeRequest, batch_size: int,
         padded.MergeFrom(prototype)
         yield Request(ENCODE, padded, checked(parse, padded))
         return
-    several: Any = [inputs] if is_single(inputs) else inputs
-    for first, sequences in split(several, batch_size):
+    for first, sequences in split(as_many(inputs), batch_size):
         request = pb.EncodeRequest(sequences=pb.Sequences(sequences=sequences))
         request.MergeFrom(prototype)
         yield Request(ENCODE, request, checked(parse, request), f"inputs {first} to {first + len(sequences) - 1}" if first else "")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -80,8 +80,8 @@ def rerank(query: str, passages: Iterable[str], *, model: str | None = None, top
     pair_truncation: the text that is cut, "only_first", the query, or "only_second", the passage; None: the longer one first.
     prompt_name: of a reranker with a chat template, its instruction; None: the model's default.
     InvalidArgumentError: the model is no reranker, which has one label."""
-    if isinstance(passages, str):
-        raise TypeError("passages is one text: give a list of them")
+    if isinstance(passages, (str, Mapping)):
+        raise TypeError(f"passages are {'one text' if isinstance(passages, str) else 'a mapping'}: give a list of texts")
     texts = list(passages)
     pairs = [(query, text) for text in texts]
 

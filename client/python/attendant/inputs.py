@@ -72,7 +72,11 @@ def to_sequence(given: Input) -> pb.Sequence:
 
 
 def to_padded(batch: PaddedBatch) -> pb.PaddedBatch:
-    rows, columns = _shaped("input_ids", batch.input_ids, 2).shape
+    rows, columns = shape = _shaped("input_ids", batch.input_ids, 2).shape
+    for name in ("attention_mask", "token_type_ids"):
+        given = getattr(batch, name)
+        if given is not None and np.shape(given) != shape:
+            raise ValueError(f"{name} has shape {list(np.shape(given))}: it must have that of input_ids, {list(shape)}")
     return pb.PaddedBatch(
         batch=rows, seq=columns, token_ids=_numbers("input_ids", batch.input_ids, 2),
         segment_ids=_numbers("token_type_ids", batch.token_type_ids, 2),

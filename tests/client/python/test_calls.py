@@ -229,6 +229,7 @@ def test_no_inputs(connect):
     (lambda client: client.encode({"input_ids": [[1]]}), r"a mapping: PaddedBatch\(\*\*inputs\)"),
     (lambda client: client.rerank("a", {"b": "c"}), "passages are a mapping"),
     (lambda client: client.embed(attendant.PaddedBatch(np.ones((2, 3), int), np.ones((3, 2), int))), "attention_mask has shape"),
+    (lambda client: client.rerank("a", ["b"], top_k=-1), "top_k is -1"),
     (lambda client: client.encode("a", last_hidden_state=False), "needs an output"),
     (lambda client: client.attend(np.zeros((1, 2, 4)), kind="global"), "kind is 'global': it must be one of .*luong_dot"),
     (lambda client: client.attend(np.zeros((1, 2, 4)), kind="local", width=2), "no parameter 'width': it has window"),

@@ -82,6 +82,8 @@ def rerank(query: str, passages: Iterable[str], *, model: str | None = None, top
     InvalidArgumentError: the model is no reranker, which has one label."""
     if isinstance(passages, (str, Mapping)):
         raise TypeError(f"passages are {'one text' if isinstance(passages, str) else 'a mapping'}: give a list of texts")
+    if top_k is not None and top_k < 0:
+        raise ValueError(f"top_k is {top_k}: it must be at least 0, or None")
     texts = list(passages)
     pairs = [(query, text) for text in texts]
 

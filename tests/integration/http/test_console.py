@@ -114,6 +114,22 @@ def test_explorer_works_by_keys_and_pointer(page):
     assert re.fullmatch(r"the looks at \[CLS\] with [0-9.]+ %", tab.locator(".readout >> nth=0").inner_text())
 
 
+def test_explorer_keeps_the_maps_of_a_model_until_another_answers(page):
+    """What is shown is of the model that answered, though the chosen one has other numbers of layers and heads."""
+    tab = page.open(f"#attention?model=minilm&text={urllib.parse.quote(TEXT)}")
+    shown(tab, "attention")
+    tab.select_option(".slot select", "tiny")  # it has no tokenizer
+    tab.wait_for_selector(".status .error >> text=tokenizer")
+    page.faults.clear()  # the browser's own words about this answer
+    tab.click("[aria-label='Previous layer']")
+    tab.click(".head-chip >> text='11'")
+    assert tab.locator(".head-chip").count() == 12
+    assert "model=minilm" in tab.evaluate("location.hash") and "layer=5&heads=0%2C11&" in tab.evaluate("location.hash")
+    tab.select_option(".slot select", "minilm")
+    tab.wait_for_selector("text=/13 tokens, 6 layers/")
+    assert tab.locator(".head-chip[aria-pressed=true]").all_inner_texts() == ["0", "11"]
+
+
 def test_explorer_draws_long_texts(browser, tmp_path):
     """A map of 402 tokens has more values than a function of JavaScript takes arguments."""
     model = tmp_path / "long"

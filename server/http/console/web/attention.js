@@ -113,10 +113,10 @@ class Explorer {
         replace(this.status, notice('info', 'No model serves now.'));
         return;
       }
-      this.model = models.find(({name}) => name === this.wanted) ?? models[0];
+      this.chosen = models.find(({name}) => name === this.wanted) ?? models[0];
       if (models.length > 1) {
-        replace(this.models, field('Model', select(models.map(({name}) => [name, name]), this.model.name, (name) => {
-          this.model = models.find((model) => model.name === name);
+        replace(this.models, field('Model', select(models.map(({name}) => [name, name]), this.chosen.name, (name) => {
+          this.chosen = models.find((model) => model.name === name);
           this.load();
         })));
       }
@@ -126,29 +126,33 @@ class Explorer {
     }
   }
 
-  async load() {
+  // Asks the chosen model. Until its answer is there, the stage keeps the maps of the last one, with their model and layer.
+  async load(wanted = this.layer) {
+    const model = this.chosen;
+    if (!model) return;  // the models are not known yet, or there are none
     this.abort?.abort();
     this.abort = new AbortController();
-    this.layer = Math.min(Math.max(this.layer, 0), this.model.layers - 1);
-    this.heads = new Set([...this.heads].filter((head) => head >= 0 && head < this.model.heads));
-    if (this.heads.size === 0) this.heads.add(0);
+    const layer = Math.min(Math.max(wanted, 0), model.layers - 1);
     this.stage.classList.add('waiting');
     try {
-      const {maps, timings, truncated} = await fetchMaps(this.model, this.text, this.layer, this.abort.signal);
-      this.maps = maps;
+      const {maps, timings, truncated} = await fetchMaps(model, this.text, layer, this.abort.signal);
+      Object.assign(this, {model, layer, maps});
+      this.heads = new Set([...this.heads].filter((head) => head >= 0 && head < model.heads));
+      if (this.heads.size === 0) this.heads.add(0);
       if (this.token !== null && !(this.token < maps.size)) this.token = null;
-      replace(this.status, h('p', {class: 'quiet'}, `${this.model.name}: ${maps.size} tokens, ${this.model.layers} layers × ${
-        this.model.heads} heads; computed in ${duration(timings.compute_us)}, ${duration(timings.total_us)} in all.`),
+      replace(this.status, h('p', {class: 'quiet'}, `${model.name}: ${maps.size} tokens, ${model.layers} layers × ${
+        model.heads} heads; computed in ${duration(timings.compute_us)}, ${duration(timings.total_us)} in all.`),
               truncated && notice('warning', 'The text was too long, and was cut.'),
-              maps.layers.length < this.model.layers && notice('info',
+              maps.layers.length < model.layers && notice('info',
                 'The weights of all layers together exceed the server\'s limit: each layer is asked for by itself.'));
       this.save();
       this.buildStage();
     } catch (error) {
-      if (error.name !== 'AbortError') replace(this.status, notice('error', error.message));
-    } finally {
-      this.stage.classList.remove('waiting');
+      if (error.name === 'AbortError') return;
+      replace(this.status, notice('error', error.message));
+      if (this.layerPicker) this.layerPicker.value = String(this.layer);
     }
+    this.stage.classList.remove('waiting');
   }
 
   save() {
@@ -162,8 +166,9 @@ class Explorer {
 
   // Goes to a layer, which may have to be asked for.
   setLayer(layer) {
-    this.layer = (layer + this.model.layers) % this.model.layers;
-    if (this.place < 0) return this.load();
+    const wanted = (layer + this.model.layers) % this.model.layers;
+    if (!this.maps.layers.includes(wanted)) return this.load(wanted);
+    this.layer = wanted;
     this.save();
     this.drawAll();
     return undefined;

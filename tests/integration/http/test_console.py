@@ -290,6 +290,19 @@ def test_data_needs_the_key(browser, key_server):
     assert key_server.get("/")[0] == 200
 
 
+def test_closing_the_dialog_keeps_the_key(browser, key_server):
+    tab = Page(browser, key_server).open("#models")
+    tab.wait_for_selector("dialog[open]")
+    tab.fill("#key-input", KEY)
+    tab.keyboard.press("Enter")
+    shown(tab, "models")
+    tab.click("#key")
+    tab.evaluate("document.getElementById('key-dialog').close()")  # as Escape does in browsers that keep the last value
+    tab.click("text=Playground")
+    shown(tab, "playground")
+    assert tab.locator("dialog[open]").count() == 0
+
+
 @pytest.mark.parametrize("view, path", [("overview", "/console/live"), ("models", "/attendant.v1.Encoder/ListModels")])
 def test_a_view_asks_for_the_key_once(browser, key_server, view, path):
     opened = Page(browser, key_server)

@@ -66,6 +66,7 @@ function setUpKeys() {
     if (dialog.open) return;
     replace(why, message ? message : [...asked].map((node) => node.cloneNode(true)));
     input.value = '';
+    dialog.returnValue = '';  // Escape leaves that of the last time
     dialog.showModal();
   };
   onKeyWanted(open);

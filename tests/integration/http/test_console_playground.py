@@ -54,6 +54,25 @@ def test_playground_compares_many_texts(page):
     assert tab.locator(".vectors li").count() == 400
 
 
+def test_playground_drops_the_answer_to_an_earlier_task(page):
+    tab = page.open("#playground?model=minilm")
+    shown(tab, "playground")
+    held = []
+    tab.route("**/attendant.v1.Encoder/Encode", lambda route: route.continue_() if held else held.append(route))
+    tab.fill("textarea", "one\ntwo")
+    with tab.expect_request("**/attendant.v1.Encoder/Encode"):
+        tab.click("form button.primary")
+    tab.click("text=Rank")
+    tab.click("form button.primary")
+    tab.wait_for_selector(".bars.wide")
+    with tab.expect_response("**/attendant.v1.Encoder/Encode") as late:
+        held[0].continue_()
+    late.value.finished()
+    tab.evaluate("() => new Promise((done) => setTimeout(done))")  # the page has taken it
+    assert tab.locator(".result .bars.wide").count() == 1
+    assert tab.locator(".result .vectors").count() == 0
+
+
 def embeddings(server, prompt_name, *lines):
     message = request("m", texts(*lines), pooled=pb.PooledOutput(normalize=True))
     message.prompt_name = prompt_name

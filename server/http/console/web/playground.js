@@ -141,6 +141,7 @@ class Playground {
     this.task = parameters.task in TASKS ? parameters.task : 'similarity';
     this.wanted = parameters.model ?? '';
     this.given = parameters;
+    this.turn = 0;  // of the form: an answer to an earlier one comes too late
     this.form = h('form', {class: 'card', onsubmit: (event) => { event.preventDefault(); this.run(); }});
     this.result = h('section', {class: 'card result', 'aria-live': 'polite', hidden: true});
     root.append(h('div', {class: 'head'}, h('h1', {}, 'Playground'),
@@ -163,6 +164,7 @@ class Playground {
   }
 
   build() {
+    ++this.turn;
     const task = TASKS[this.task];
     const models = this.models.filter(task.fits);
     this.result.hidden = true;
@@ -203,7 +205,7 @@ class Playground {
   }
 
   async run() {
-    const {model} = this;  // while the answer is awaited, another may be chosen
+    const {model, turn} = this;  // while the answer is awaited, another may be chosen
     const task = TASKS[this.task];
     const texts = Object.fromEntries(Object.entries(this.inputs).map(([name, input]) =>
       [name, input.value.split('\n').map((line) => line.trim()).filter(Boolean)]));
@@ -218,12 +220,14 @@ class Playground {
     this.button.disabled = true;
     try {
       const answers = await Promise.all(requests.map((request) => call('Encoder/Encode', request)));
+      if (turn !== this.turn) return;
       const time = (name) => duration(answers.reduce((sum, {timings}) => sum + timings[name], 0));
       replace(this.result, task.draw(model, texts, ...answers),
               h('p', {class: 'quiet'}, `${model.name}: ${time('total_us')} in the server, of which ${
                 time('tokenize_us')} tokenizing, ${time('queue_us')} waiting and ${time('compute_us')} computing.`),
               this.terminal(requests));
     } catch (error) {
+      if (turn !== this.turn) return;
       replace(this.result, notice('error', error.message));
     }
     this.button.disabled = false;

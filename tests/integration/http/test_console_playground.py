@@ -73,6 +73,17 @@ def test_playground_drops_the_answer_to_an_earlier_task(page):
     assert tab.locator(".result .vectors").count() == 0
 
 
+def test_playground_changes_tasks_before_the_models_are_known(page):
+    held = []
+    page.tab.route("**/attendant.v1.Encoder/ListModels", lambda route: held.append(route))
+    with page.tab.expect_request("**/attendant.v1.Encoder/ListModels"):
+        tab = page.open("#playground")
+    tab.click("text=Rank")
+    held[0].continue_()
+    shown(tab, "playground")
+    assert tab.locator("textarea").count() == 2
+
+
 def embeddings(server, prompt_name, *lines):
     message = request("m", texts(*lines), pooled=pb.PooledOutput(normalize=True))
     message.prompt_name = prompt_name

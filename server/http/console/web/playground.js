@@ -148,7 +148,7 @@ class Playground {
                   segmented('Task', Object.entries(TASKS).map(([name, {title}]) => [name, title]), this.task, (task) => {
                     this.task = task;
                     this.given = {};
-                    this.build();
+                    if (this.models) this.build();
                   })),
                 h('div', {class: 'play'}, this.form, this.result));
     this.start();

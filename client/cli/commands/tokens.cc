@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -44,7 +46,7 @@ class TokensCommand : public TextsCommand {
     prototype.token_strings = true;
     prototype.token_offsets = offsets_;
     if (fill_mask_) {
-      prototype.fill_mask = FillMaskOptions{.top_k = static_cast<int32_t>(top_), .raw = raw_};
+      prototype.fill_mask = FillMaskOptions{.top_k = top_, .raw = raw_};
     } else {
       prototype.token_scores = TokenScoreOptions{.raw = raw_};
     }
@@ -93,7 +95,7 @@ class TokensCommand : public TextsCommand {
                 .string = StringOf(info, token),
                 .range = RangeOf(info, token),
                 .best = {}};
-      for (const size_t label : ByScore(scores, top_)) {
+      for (const size_t label : ByScore(scores, static_cast<size_t>(top_))) {
         line.best.emplace_back(labels_[label], scores[label]);
       }
       lines.push_back(std::move(line));
@@ -158,7 +160,7 @@ class TokensCommand : public TextsCommand {
   static constexpr size_t kTextWidth = 70;
 
   bool fill_mask_ = false;
-  size_t top_ = 1;
+  int32_t top_ = 1;
   bool raw_ = false;
   bool offsets_ = false;
   std::vector<std::string> labels_;

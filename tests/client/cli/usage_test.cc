@@ -53,6 +53,11 @@ TEST_F(UsageTest, AKindThatThereIsNot) {
   ExpectMistake({"attend", "--kind=transformer"}, "--kind");
 }
 
+TEST_F(UsageTest, ANumberThatItsFieldDoesNotHold) {
+  ExpectMistake({"tokens", "--fill_mask", "--top=4294967297", "--model=toy", "a"},
+                "--top cannot be '4294967297'");
+}
+
 TEST_F(UsageTest, LengthsAreWholeNumbers) {
   ExpectMistake({"attend", "--query_lengths=3,2.5"},
                 "--query_lengths: '2.5' is not a whole number");

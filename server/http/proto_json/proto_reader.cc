@@ -3,8 +3,10 @@
 
 #include <google/protobuf/descriptor.h>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -51,10 +53,24 @@ absl::StatusOr<bool> ReadBool(const Place& place, JsonView value) {
   return WrongJsonType(place.Text(), "a boolean", value);
 }
 
+// Of a number that was written with a fraction or an exponent, as 1.0 or 1e3.
+std::optional<int64_t> WholeNumber(double number) {
+  constexpr double kEnd = 0x1p63;
+  if (!(number >= -kEnd && number < kEnd) || number != std::trunc(number)) return std::nullopt;
+  return static_cast<int64_t>(number);
+}
+
 absl::StatusOr<int64_t> ReadInteger(const Place& place, JsonView value) {
   int64_t number = 0;
+  double fraction = 0;
+  std::optional<int64_t> whole;
   if (value.kind() == Kind::kInteger) return value.Integer();
   if (value.kind() == Kind::kString && absl::SimpleAtoi(value.String(), &number)) return number;
+  if (value.kind() == Kind::kNumber) whole = WholeNumber(value.Number());
+  if (value.kind() == Kind::kString && absl::SimpleAtod(value.String(), &fraction)) {
+    whole = WholeNumber(fraction);
+  }
+  if (whole) return *whole;
   return WrongJsonType(place.Text(), "an integer", value);
 }
 

@@ -14,6 +14,10 @@ MUTANTS = {
     "server/http/kserve/infer_message.cc": [
         ("elements == expected", "elements <= expected"),
     ],
+    "server/http/proto_json/proto_reader.cc": [
+        ("number >= -kEnd && «number < kEnd»", "number <= kEnd"),
+        ("number != std::trunc(number)", "false"),
+    ],
     "server/http/doors/tei/scores.cc": [
         ("FloatTextBytes(output) + JsonStringBytes(texts_)", "FloatTextBytes(output)"),
         ("exchange.header(kModelHeader)", "std::optional<absl::string_view>()"),

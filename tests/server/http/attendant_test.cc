@@ -75,6 +75,17 @@ TEST_F(AttendantJsonTest, EncodesAsGrpcDoes) {
       2);
 }
 
+TEST_F(AttendantJsonTest, TakesWholeNumbersInEveryForm) {
+  const nlohmann::json answer = Ask(kEncode, R"({"model":"tiny","truncation":2.0,
+      "outputs":{"token_ids":true,"pooled":{}},
+      "sequences":{"sequences":[{"ids":{"token_ids":[2.0,"4.0",5e0,"3"]}}]}})");
+  EXPECT_EQ(answer["sequences"][0]["token_ids"], (std::vector<int>{2, 4, 5, 3}));
+  for (const char* number : {"1.5", "\"1.5\"", "9223372036854775808", "-1e19", "\"nan\"", "\"\""}) {
+    Refuses(kAttend, absl::StrCat(R"({"local":{"window":)", number, "}}"),
+            "local.window must be an integer");
+  }
+}
+
 TEST_F(AttendantJsonTest, GivesAttentionWeightsAndTokens) {
   const nlohmann::json answer = Ask(kEncode, R"({"model":"tiny","outputs":{"token_strings":true,
       "token_ids":true,"attention_weights":{"heads":[1]}},

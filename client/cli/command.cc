@@ -147,7 +147,7 @@ void CommonFlags::AddTo(FlagParser& flags) {
 }
 
 int UsageError(absl::string_view message, Io& io) {
-  io.err << "attendant: " << message << "\n";
+  io.err << "attendant: " << OneLine(message) << "\n";  // it may name what a file holds
   return kExitUsage;
 }
 

@@ -119,15 +119,15 @@ class CompareCommand : public Command {
     bool explained = false;
     for (const SettingDifference& setting : CompareSettings(a, b)) {
       io.err << "attendant: " << (setting.is_load ? "no verdict, " : "note, ")
-             << "the loads differ in " << setting.name << ": A has " << setting.a << ", B "
-             << setting.b << "\n";
+             << "the loads differ in " << setting.name << ": A has " << OneLine(setting.a) << ", B "
+             << OneLine(setting.b) << "\n";
       explained = explained || setting.is_load;
     }
     for (const nlohmann::ordered_json* report : {&a, &b}) {
       const std::string fault = FaultOf(*report);
       if (fault.empty()) continue;
-      io.err << "attendant: no verdict on load " << (report == &a ? "A" : "B") << ", " << fault
-             << "\n";
+      io.err << "attendant: no verdict on load " << (report == &a ? "A" : "B") << ", "
+             << OneLine(fault) << "\n";
       explained = true;
     }
     return explained;

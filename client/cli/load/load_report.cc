@@ -42,8 +42,9 @@ std::string FormatErrors(const LoadSummary& summary) {
 }
 
 std::string FormatModel(const LoadDescription& description) {
-  if (description.model_version == 0) return description.model;
-  return absl::StrCat(description.model, ", version ", description.model_version);
+  const std::string model = OneLine(description.model);  // some servers name it
+  if (description.model_version == 0) return model;
+  return absl::StrCat(model, ", version ", description.model_version);
 }
 
 std::string FormatRequests(const LoadResult& result) {

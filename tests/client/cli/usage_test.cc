@@ -49,6 +49,11 @@ TEST_F(UsageTest, FlagsThatAreNotUtf8) {
   ExpectMistake({"health", "--service=\xff"}, "--service is not valid UTF-8 at byte 0");
 }
 
+TEST_F(UsageTest, WhatAFileHoldsDoesNotReachTheTerminal) {
+  ExpectMistake({"load", "--model=toy", "--lengths=file:" + WriteFile("lengths", "\x1b[2J")},
+                "holds ' [2J'");
+}
+
 TEST_F(UsageTest, AKindThatThereIsNot) {
   ExpectMistake({"attend", "--kind=transformer"}, "--kind");
 }

@@ -42,6 +42,17 @@ TEST_F(CompareCommandTest, AnInterruptedLoadGetsNoVerdict) {
   EXPECT_THAT(err_, HasSubstr("no verdict on load B, it was interrupted"));
 }
 
+TEST_F(CompareCommandTest, WhatAReportSaysDoesNotReachTheTerminal) {
+  EXPECT_EQ(Run({"load", "--requests=30", "--warmup=0", "--json"}), 0);
+  json a = OutputLines().at(0), b = a;
+  b["model"] = "\x1b[2J";
+  b["client"]["bottleneck"] = "\x1b]0;title\x07";
+  EXPECT_EQ(RunAsGiven({"compare", WriteFile("a.json", a.dump()), WriteFile("b.json", b.dump())}),
+            6);
+  EXPECT_THAT(err_, HasSubstr("B  [2J\n"));
+  EXPECT_THAT(err_, HasSubstr("its bottleneck:  ]0;title \n"));
+}
+
 TEST_F(CompareCommandTest, ALoadOfWhichMoreFailsIsWorse) {
   EXPECT_EQ(Run({"load", "--requests=30", "--warmup=0", "--json"}), 0);
   json good = OutputLines().at(0), bad = good;

@@ -97,6 +97,11 @@ TEST_F(LoadReportTest, TellsTheVersionThatWasAskedFor) {
   EXPECT_THAT(FormatReport(result_), HasSubstr("at host:1, model toy, version 2\n"));
 }
 
+TEST_F(LoadReportTest, ANameOfTheServersDoesNotReachTheTerminal) {
+  result_.description.model = "toy\x1b[2J";
+  EXPECT_THAT(FormatReport(result_), HasSubstr("model toy [2J\n"));
+}
+
 TEST_F(LoadReportTest, WarnsWhenTheClientWasTheBottleneck) {
   result_.summary.send_lag.p99 = absl::Milliseconds(5);
   EXPECT_THAT(FormatReport(result_), HasSubstr("warning      the client was the bottleneck: 1 %"));

@@ -84,8 +84,13 @@ int64_t ConnectionTable::SteadySeconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
-std::shared_ptr<ConnectionTable::Connection> ConnectionTable::Find(const std::string& peer) {
+ConnectionTable::Opened ConnectionTable::Open(const std::string& peer) {
   absl::MutexLock lock(&mutex_);
+  const std::shared_ptr<Connection>& connection = Find(peer);
+  return {connection, connection->AddOpen(1)};
+}
+
+const std::shared_ptr<ConnectionTable::Connection>& ConnectionTable::Find(const std::string& peer) {
   const auto found = by_peer_.find(peer);
   if (found != by_peer_.end() && !(*found->second)->Forgotten()) {
     by_use_.splice(by_use_.begin(), by_use_, found->second);
@@ -130,11 +135,10 @@ std::vector<ConnectionReport> ConnectionTable::Report() const {
   return reports;
 }
 
-OpenCall::OpenCall(ConnectionTable& table, const std::string& peer)
-    : connection_(table.Find(peer)), open_calls_(connection_->AddOpen(1)) {}
-OpenCall::~OpenCall() { connection_->AddOpen(-1); }
-const std::string& OpenCall::peer() const { return connection_->peer(); }
-void OpenCall::Count(const Activity& activity) const { connection_->Count(activity); }
+OpenCall::OpenCall(ConnectionTable& table, const std::string& peer) : opened_(table.Open(peer)) {}
+OpenCall::~OpenCall() { opened_.connection->AddOpen(-1); }
+const std::string& OpenCall::peer() const { return opened_.connection->peer(); }
+void OpenCall::Count(const Activity& activity) const { opened_.connection->Count(activity); }
 
 std::string ConnectionsPage(std::vector<ConnectionReport> reports) {
   constexpr size_t kTop = 16;

@@ -56,8 +56,15 @@ class ConnectionTable {
 
   static int64_t SteadySeconds();
 
-  // The connection of a call that begins, which is open from then on.
-  std::shared_ptr<Connection> Find(const std::string& peer);
+  // A connection and its open calls, the new one among them.
+  struct Opened {
+    std::shared_ptr<Connection> connection;
+    int64_t open_calls;
+  };
+  // Counts a call that begins. Under one lock: a connection without open calls may be forgotten.
+  Opened Open(const std::string& peer);
+  const std::shared_ptr<Connection>& Find(const std::string& peer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // A peer that was silent for so long is a new connection of the same port.
@@ -80,12 +87,12 @@ class OpenCall {
   OpenCall& operator=(const OpenCall&) = delete;
 
   const std::string& peer() const;
-  int64_t open_calls() const { return open_calls_; }  // of the connection when it began, with it
+  // Of the connection when the call began, with it.
+  int64_t open_calls() const { return opened_.open_calls; }
   void Count(const Activity& activity) const;
 
  private:
-  const std::shared_ptr<ConnectionTable::Connection> connection_;
-  const int64_t open_calls_;
+  const ConnectionTable::Opened opened_;
 };
 
 // The first 16 connections by requests, by bytes and by refusals in the last minute, by memory, and

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
@@ -95,6 +98,26 @@ TEST_F(ConnectionTableTest, KnowsAllThatHaveAnOpenCall) {
   EXPECT_EQ(table_.Report().size(), calls.size());
   const OpenCall again(table_, "peer0");
   EXPECT_EQ(again.open_calls(), 2);
+}
+
+// A connection is forgotten at its next call, unless it has an open one.
+TEST(ConnectionTableThreadsTest, AConnectionIsNotForgottenBetweenItsLookUpAndItsCall) {
+  constexpr int kThreads = 4, kCalls = 100'000;
+  std::atomic<int64_t> now = 0;
+  ConnectionTable table([&now] { return now += 1000; });
+  std::atomic<int> alone = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&table, &alone] {
+      for (int call = 0; call < kCalls; ++call) {
+        const OpenCall first(table, "a");
+        const OpenCall second(table, "a");
+        if (second.open_calls() < 2) ++alone;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(alone, 0) << "calls were counted at a connection that the table had forgotten";
 }
 
 ConnectionReport Report(int number) {

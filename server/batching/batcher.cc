@@ -187,8 +187,14 @@ void Batcher::Cancel(RequestId id) {
     absl::MutexLock lock(&mutex_);
     const auto found = requests_.find(id);
     if (found == requests_.end() || found->second->completed) return;
-    Reject(*found->second, RejectReason::kCancelled,
-           absl::CancelledError("the request was cancelled"), ended);
+    QueuedRequest& request = *found->second;
+    const absl::Time now = threading_.Now();
+    if (EndsByDeadline(request.deadline, now)) {
+      RejectLate(request, now, ended);
+    } else {
+      Reject(request, RejectReason::kCancelled, absl::CancelledError("the request was cancelled"),
+             ended);
+    }
     ReportQueue();
   }
   Post(std::move(ended));
@@ -272,16 +278,18 @@ void Batcher::Expire(absl::Time now, absl::Duration needed, Ended& ended) {
     expired.push_back(requests_.find(id)->second.get());
   }
   if (expired.empty()) return;
-  for (QueuedRequest* request : expired) {
-    Reject(*request, RejectReason::kDeadline,
-           absl::DeadlineExceededError(absl::StrCat(
-               request->deadline <= now ? "the deadline passed after "
-                                        : "the deadline is too near after ",
-               absl::FormatDuration(now - request->arrival),
-               request->sequences_waiting() > 0 ? " in the queue" : " in the queue and a batch")),
-           ended);
-  }
+  for (QueuedRequest* request : expired) RejectLate(*request, now, ended);
   ReportQueue();
+}
+
+void Batcher::RejectLate(QueuedRequest& request, absl::Time now, Ended& ended) {
+  Reject(request, RejectReason::kDeadline,
+         absl::DeadlineExceededError(absl::StrCat(
+             request.deadline <= now ? "the deadline passed after "
+                                     : "the deadline is too near after ",
+             absl::FormatDuration(now - request.arrival),
+             request.sequences_waiting() > 0 ? " in the queue" : " in the queue and a batch")),
+         ended);
 }
 
 void Batcher::Reject(QueuedRequest& request, RejectReason reason, absl::Status status,

@@ -112,8 +112,9 @@ class Batcher {
   // when to come back (RetryAfter in server/retry).
   RequestId Submit(WorkRequest work);
 
-  // Completes the request with CANCELLED if it has not completed; its queued sequences never enter
-  // a batch. Unknown ids, 0 included, are ignored.
+  // Completes the request with CANCELLED if it has not completed, or with DEADLINE_EXCEEDED
+  // (EndsByDeadline); its queued sequences never enter a batch. Unknown ids, 0 included, are
+  // ignored.
   void Cancel(RequestId id);
 
   // Refuses new requests with UNAVAILABLE from now on, waits until the admitted ones have completed
@@ -182,6 +183,8 @@ class Batcher {
                     Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the requests that have expired, and those in the queue with less than `needed` left.
   void Expire(absl::Time now, absl::Duration needed, Ended& ended)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RejectLate(QueuedRequest& request, absl::Time now, Ended& ended)  // by its deadline
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Reject(QueuedRequest& request, RejectReason reason, absl::Status status, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -55,6 +55,13 @@ struct LayerSelection {
   }
 };
 
+// True if a request that is cancelled `now` ends by its deadline: gRPC cancels a call when that
+// passes, and the client's clock may reach it a little before this one does.
+inline bool EndsByDeadline(absl::Time deadline, absl::Time now) {
+  constexpr absl::Duration kClocksDiffer = absl::Milliseconds(10);
+  return deadline <= now + kClocksDiffer;
+}
+
 // An output that a head of the model makes.
 struct HeadTask {
   size_t head = 0;  // its place among the model's heads

@@ -19,11 +19,8 @@ constexpr int64_t kInlineBytes = int64_t{32} << 10;
 // gzip, a fifth of a second.
 constexpr int64_t kSmallAnswerBytes = int64_t{1} << 20;
 
-// gRPC cancels a call when its deadline passes. The client's clock may reach the deadline a little
-// before this one does: CANCELLED near the deadline or later is DEADLINE_EXCEEDED.
 absl::Status DeadlineInsteadOfCancelled(const absl::Status& status, absl::Time deadline) {
-  constexpr absl::Duration kClocksDiffer = absl::Milliseconds(10);
-  if (!absl::IsCancelled(status) || SteadyNow() + kClocksDiffer < deadline) return status;
+  if (!absl::IsCancelled(status) || !EndsByDeadline(deadline, SteadyNow())) return status;
   return absl::DeadlineExceededError("the deadline passed before the answer was ready");
 }
 

@@ -83,7 +83,11 @@ MUTANTS = {
         ("own.tokens / policy_.quantum()", "0"),
         ("CeilDivide(turns * policy_.quantum(), request) * request", "turns * policy_.quantum()"),
     ],
+    "server/batching/request.h": [
+        ("deadline <= now + kClocksDiffer", "deadline <= now"),
+    ],
     "server/batching/batcher.cc": [
+        ("if («EndsByDeadline(request.deadline, now)») {", "false"),
         ("limit = std::min(limit, options.max_batch_tokens);", ""),
         ("std::min(request->priority, options_.max_priority)", "request->priority"),
         ("left < needed", "false"),

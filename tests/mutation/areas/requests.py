@@ -104,7 +104,7 @@ MUTANTS = {
         ("state->SetWaiting(waits, id);", ""),
         ("kRequestBytes + bytes", "bytes"),
         ("«status.ok()» ? DecodeMessage(std::move(run)) : run->EndUnloaded(status)", "true"),
-        ("SteadyNow() + kClocksDiffer < deadline", "true"),
+        ("!EndsByDeadline(deadline, SteadyNow())", "true"),
         ("request->deadline = run->call_.deadline;", ""),
         ("model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));", ""),
         ("times_.queue = finished.queue;", "times_.queue = finished.compute;"),

@@ -56,6 +56,24 @@ TEST_F(BatcherTimeTest, ADeadlineThatCannotBeMetIsRefusedAtOnce) {
   EXPECT_THAT(engine_.batches(), IsEmpty());
 }
 
+TEST_F(BatcherTimeTest, CancelledByItsDeadlineEndsSo) {
+  constexpr absl::Duration kClientIsAhead = absl::Milliseconds(9);
+  Start();
+  Answer running, queued, blocker, early;
+  engine_.Close();
+  batcher_->Cancel(SubmitFor(kClientIsAhead, {1}, running));
+  EXPECT_EQ(running.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
+  Submit(0, {10}, blocker);
+  batcher_->Cancel(SubmitFor(kClientIsAhead, {1}, queued));
+  EXPECT_EQ(queued.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
+  batcher_->Cancel(SubmitFor(absl::Hours(1), {1}, early));
+  EXPECT_EQ(early.WaitForCode(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(observer_.rejected(), ElementsAre(RejectReason::kDeadline, RejectReason::kDeadline,
+                                                RejectReason::kCancelled));
+  engine_.Open();
+  EXPECT_TRUE(blocker.Wait().ok());
+}
+
 TEST_F(BatcherTimeTest, AnIdleServerTriesAFewThatItWouldRefuse) {
   Start(SlowOptions());
   std::vector<int> answered;

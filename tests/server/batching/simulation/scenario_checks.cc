@@ -239,14 +239,18 @@ void Scenario::CheckError(const Request& request, const absl::Status& status) {
   };
   switch (status.code()) {
     case absl::StatusCode::kCancelled:
-      return unless(request.cancelled <= posted_);
+      return unless(request.cancelled <= posted_ &&
+                    !EndsByDeadline(request.deadline, request.cancelled));
     case absl::StatusCode::kDeadlineExceeded: {
       const bool at_once = posted_ <= request.arrival + kSlack;
       const bool on_time = request.deadline <= posted_ && posted_ <= request.deadline + kSlack;
+      const bool cancelled =
+          request.cancelled <= posted_ && EndsByDeadline(request.deadline, posted_);
       // Refused on arrival, or left out of a batch under overload.
       const bool infeasible = posted_ < request.deadline && life.options.cost.fitted();
       if (infeasible) ++events_[at_once ? "infeasible" : "left out"];
-      return unless(on_time || infeasible || (at_once && request.deadline <= request.arrival));
+      return unless(on_time || cancelled || infeasible ||
+                    (at_once && request.deadline <= request.arrival));
     }
     case absl::StatusCode::kUnavailable:
       return unless(life.stopping || life.lost == life.workers || request.has_run(status.code()));

@@ -196,10 +196,9 @@ absl::Status MaskPadding(const EncoderModel& model, EncodedSequence& sequence) {
 SequenceInput TakeUnmasked(EncodedSequence& sequence) {
   const std::vector<int32_t> segment_ids = std::exchange(sequence.segment_ids, {});
   SequenceInput input;
-  input.keys =
-      static_cast<int32_t>(sequence.attended_tokens);  // of texts, which have no masked tokens
   for (size_t i = 0; i < sequence.token_ids.size(); ++i) {
     if (sequence.masked(i)) continue;
+    if (static_cast<int64_t>(i) < sequence.attended_tokens) ++input.keys;
     input.token_ids.push_back(sequence.token_ids[i]);
     input.positions.push_back(static_cast<int32_t>(i));
     input.segment_ids.push_back(segment_ids[i]);

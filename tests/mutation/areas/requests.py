@@ -49,6 +49,7 @@ MUTANTS = {
         ("request_.priority = input_.priority;", ""),
         ("input.normalize.value_or(sentence.normalize)", "input.normalize.value_or(true)"),
         ("unmasked.head_ns = CountHeadNs(model_, work_, unmasked);", ""),
+        ("static_cast<int64_t>(i) < sequence.attended_tokens", "false"),
     ],
     "server/requests/tasks.cc": [
         ("sequence.only_task >= 0 && static_cast<size_t>(sequence.only_task) != i", "false"),

@@ -13,6 +13,7 @@
 #include "server/requests/encode_validation.h"
 #include "server/requests/outputs/late_scores.h"
 #include "server/requests/outputs/lookup.h"
+#include "server/requests/outputs/sequence_strings.h"
 #include "server/requests/outputs/spans.h"
 #include "server/requests/outputs/word_weights.h"
 #include "server/requests/tasks.h"
@@ -86,15 +87,21 @@ absl::StatusOr<WorkRequest> EncodeRun::Prepare() {
   return request;
 }
 
-// Puts the batcher's results beside the sequences they belong to. A fully masked sequence was never
-// computed: its pooled vectors and its scores are zeros. Nor was one that was looked up.
 void EncodeRun::Answer(Work work) {
   std::vector<SequenceResult> results = std::move(std::get<EncodeWork>(work).results);
   work = EncodeWork();  // frees the inputs before the answer takes memory
-  if (!output_.query_of.empty()) {
+  if (output_.query_of.empty()) {
+    TakeResults(std::move(results));
+  } else {
     ScorePairs(*model_, std::move(results), output_);
-    return ToMessage(output_);
   }
+  FillStrings(*model_, output_);
+  ToMessage(output_);
+}
+
+// A fully masked sequence was never computed: its pooled vectors and its scores are zeros. Nor was
+// one that was looked up.
+void EncodeRun::TakeResults(std::vector<SequenceResult> results) {
   auto next = results.begin();
   for (EncodedSequence& sequence : output_.sequences) {
     const bool looked_up = TakeLookup(sequence);
@@ -111,7 +118,6 @@ void EncodeRun::Answer(Work work) {
     sequence.task_strings.resize(output_.tasks.size());
     NameResults(*model_, output_, sequence);
   }
-  ToMessage(output_);
 }
 
 void EncodeRun::MakeEmbeddings(EncodedSequence& sequence) const {

@@ -47,6 +47,8 @@ class EncodeRun : public RequestRun {
   const EncoderModel& model() const { return *model_; }
 
  private:
+  // Puts the batcher's results beside the sequences they belong to.
+  void TakeResults(std::vector<SequenceResult> results);
   // Makes the embedding, or those of the spans, from what was pooled, where the back end does not.
   void MakeEmbeddings(EncodedSequence& sequence) const;
   // Adds what the modules made of `rows` vectors, cut and normalized.

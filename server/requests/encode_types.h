@@ -100,7 +100,7 @@ struct EncodedSequence {
   std::vector<int32_t> token_ids;          // [len], after truncation, with the masked tokens
   std::vector<int32_t> segment_ids;        // [len], until the sequence goes to the batcher
   std::vector<uint8_t> attention_mask;     // [len], or empty: all 1
-  std::vector<std::string> token_strings;  // [len], or empty: not asked for
+  std::vector<std::string> token_strings;  // [len] in the answer, or empty: not asked for
   int64_t tokens_seen = 0;      // before truncation; without count_tokens, above len() if it is cut
   int64_t prompt_tokens = 0;    // of the prompt before the text, with the special tokens before it
   int64_t attended_tokens = 0;  // tokens attend to the first ones alone; 0: to all
@@ -170,6 +170,7 @@ struct EncodeOutput {
   int64_t pooled_width = 0;
   int64_t hidden = 0;                     // of the model, the width of hidden states
   LayerSelection layers;                  // those asked for
+  bool token_strings = false;             // asked for: FillStrings makes them
   bool word_weights = false;              // asked for: `layers` has the attention that they need
   std::optional<ScoreActivation> scores;  // asked for
   std::vector<AskedTask> tasks;           // asked for, each kind at most once

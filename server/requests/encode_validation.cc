@@ -18,6 +18,7 @@
 #include "server/requests/invalid.h"
 #include "server/requests/outputs/late_scores.h"
 #include "server/requests/outputs/lookup.h"
+#include "server/requests/outputs/sequence_strings.h"
 #include "server/requests/outputs/spans.h"
 #include "server/requests/outputs/word_weights.h"
 #include "server/requests/read_sequence.h"
@@ -28,8 +29,6 @@
 namespace attendant {
 namespace {
 
-// The memory of a short string.
-constexpr int64_t kStringBytes = 40;
 // The memory of a span: in the sequence, in the batcher's copy of it and in the answer.
 constexpr int64_t kSpanBytes = 3 * sizeof(TokenSpan);
 
@@ -160,16 +159,6 @@ absl::StatusOr<LayerSelection> ChooseLayers(const EncoderConfig& config, EncodeI
   return layers;
 }
 
-std::vector<std::string> TokenStringsOf(const EncoderModel& model,
-                                        const EncodedSequence& sequence) {
-  std::vector<std::string> strings(sequence.token_ids.size());
-  if (model.tokenizer == nullptr) return strings;
-  for (size_t i = 0; i < strings.size(); ++i) {
-    strings[i] = std::string(model.tokenizer->TokenString(sequence.token_ids[i]));
-  }
-  return strings;
-}
-
 // A decoder's classifier reads the last token that is no padding. Under a causal mask the tokens
 // behind it change nothing before them, so they may be masked.
 absl::Status MaskPadding(const EncoderModel& model, EncodedSequence& sequence) {
@@ -221,10 +210,10 @@ absl::Status CheckAttentionBytes(const EncodeLimits& limits, const EncodeOutput&
                  words ? "" : "layers, heads or ", "tokens in one request");
 }
 
-// Adds what the answer for `sequence` takes. An answer that would be too large is refused while it
-// has cost nothing yet.
+// Adds what the answer for `sequence` takes, and `counted_bytes` that are counted already. An
+// answer that would be too large is refused while it has cost nothing yet.
 absl::Status CountResponse(const EncodeLimits& limits, const EncodedSequence& sequence,
-                           int64_t labels, int64_t task_bytes, EncodeOutput& output) {
+                           int64_t labels, int64_t counted_bytes, EncodeOutput& output) {
   constexpr auto kValueBytes = static_cast<int64_t>(sizeof(float));
   const int64_t len = sequence.len();
   const int64_t attention_bytes = output.layers.attention_values(len) * kValueBytes;
@@ -234,10 +223,8 @@ absl::Status CountResponse(const EncodeLimits& limits, const EncodedSequence& se
   int64_t values = std::max(output.outputs.dims, output.pooled_width) * std::max<int64_t>(spans, 1);
   values += labels + output.layers.hidden_values(len, output.hidden);
   if (output.outputs.last_hidden_state) values += len * output.hidden;
-  output.response_bytes += values * kValueBytes + spans * kSpanBytes + attention_bytes + task_bytes;
-  for (const std::string& token : sequence.token_strings) {
-    output.response_bytes += kStringBytes + Size(token);
-  }
+  output.response_bytes +=
+      values * kValueBytes + spans * kSpanBytes + attention_bytes + counted_bytes;
   output.response_bytes +=
       Size(sequence.rare_outputs().token_offsets) * int64_t{sizeof(TokenOffset)};
   if (output.response_bytes <= limits.max_response_bytes) return absl::OkStatus();
@@ -268,6 +255,7 @@ class EncodeValidation {
     ATTENDANT_RETURN_IF_ERROR(ChooseOutputs(model_, input_, prompt != nullptr, work_, output_));
     ATTENDANT_ASSIGN_OR_RETURN(output_.layers, ChooseLayers(model_.config(), input_));
     ATTENDANT_RETURN_IF_ERROR(ChooseWordWeights(model_, input_, output_));
+    output_.token_strings = input_.token_strings;
     work_.layers = output_.layers;
     work_.hidden = output_.hidden = model_.config().hidden;
     ATTENDANT_RETURN_IF_ERROR(ChooseTasks(reading_, work_, output_));
@@ -295,16 +283,15 @@ class EncodeValidation {
   absl::Status AddLookedUp(size_t index, const std::string& text) {
     const int64_t top_k = work_.tasks.front().options.top_k;
     ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence sequence, LookUp(reading_, index, text, top_k));
-    if (input_.token_strings) sequence.token_strings = TokenStringsOf(model_, sequence);
-    ATTENDANT_RETURN_IF_ERROR(
-        CountResponse(limits_, sequence, 0, CountLookupBytes(output_, sequence), output_));
+    const int64_t counted_bytes =
+        CountLookupBytes(output_, sequence) + CountStringBytes(model_, output_, sequence);
+    ATTENDANT_RETURN_IF_ERROR(CountResponse(limits_, sequence, 0, counted_bytes, output_));
     output_.sequences.push_back(std::move(sequence));
     return absl::OkStatus();
   }
 
   absl::Status AddEncoded(size_t index, const SequenceContent& given) {
     ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence sequence, ReadSequence(reading_, index, given));
-    if (input_.token_strings) sequence.token_strings = TokenStringsOf(model_, sequence);
     if (input_.scores && !input_.compares()) {
       ATTENDANT_RETURN_IF_ERROR(InSequence(input_, index, MaskPadding(model_, sequence)));
     }
@@ -332,9 +319,10 @@ class EncodeValidation {
   }
 
   absl::Status CountOutputs(const EncodedSequence& sequence, const SequenceInput& unmasked) {
-    const int64_t task_bytes = CountTaskBytes(model_, work_, output_, unmasked.token_ids) +
-                               CountWordBytes(model_, output_, sequence);
-    return CountResponse(limits_, sequence, CountScores(model_, input_), task_bytes, output_);
+    const int64_t counted_bytes = CountTaskBytes(model_, work_, output_, unmasked.token_ids) +
+                                  CountWordBytes(model_, output_, sequence) +
+                                  CountStringBytes(model_, output_, sequence);
+    return CountResponse(limits_, sequence, CountScores(model_, input_), counted_bytes, output_);
   }
 
   // Adds a sequence for the back end, which indexes its tables with its numbers. They are checked

@@ -71,6 +71,11 @@ MUTANTS = {
         ("last_hidden_state || !layers.hidden_layers.empty()", "last_hidden_state"),
         ("|| «attention_weights» || word_weights", "false"),
     ],
+    "server/requests/outputs/sequence_strings.cc": [
+        ("if (!output.token_strings) return 0;", ""),
+        ("if (!output.token_strings) return;", ""),
+        ("kStringBytes + static_cast<int64_t>(StringOf(model, id).size())", "kStringBytes"),
+    ],
     "server/requests/outputs/spans.cc": [
         ("span.begin < 0 || span.end > len", "span.end > len"),
         ("span.begin < 0 || span.end > len", "span.begin < 0"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/requests/encode_validation.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -11,11 +12,15 @@
 #include "kernels/core/packed_batch.h"
 #include "kernels/io/json_folder.h"
 #include "kernels/reference/reference_backend.h"
+#include "server/requests/outputs/sequence_strings.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 constexpr char kQuery[] = "query";
 constexpr int64_t kFilled = 8;
@@ -83,6 +88,32 @@ TEST_F(FilledQueryTest, TokensAttendToNoneThatIsMasked) {
   PackedBatch batch;
   batch.Append(sequence.token_ids, sequence.positions, sequence.segment_ids, sequence.keys);
   EXPECT_EQ(batch.keys(0), 2);
+}
+
+// An answer without memory for its strings has none.
+TEST_F(EncodeValidationTest, TokenStringsAreCountedBeforeTheyAreMade) {
+  EncodeLimits limits;
+  const auto validate = [&](bool token_strings, EncodeOutput& output) {
+    EncodeInput input;
+    input.sequences.emplace_back("hello world");
+    input.pooled = true;
+    input.token_strings = token_strings;
+    return ValidateEncode(model_, limits, std::move(input), output).status();
+  };
+  EncodeOutput without, with;
+  ASSERT_TRUE(validate(false, without).ok());
+  ASSERT_TRUE(validate(true, with).ok());
+  EXPECT_EQ(with.response_bytes - without.response_bytes, 4 * (40 + 5));
+  EXPECT_THAT(with.sequences.at(0).token_strings, IsEmpty());
+  FillStrings(model_, without);
+  EXPECT_THAT(without.sequences.at(0).token_strings, IsEmpty()) << "not asked for";
+  FillStrings(model_, with);
+  EXPECT_THAT(with.sequences.at(0).token_strings, ElementsAre("[CLS]", "hello", "world", "[SEP]"));
+  limits.max_response_bytes = with.response_bytes;
+  EncodeOutput largest, refused;
+  EXPECT_TRUE(validate(true, largest).ok());
+  --limits.max_response_bytes;
+  EXPECT_TRUE(absl::IsInvalidArgument(validate(true, refused)));
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ void RequestRun::Take(std::unique_ptr<RequestRun> run, int64_t bytes, Step step)
 
 bool RequestRun::Cancelled() {
   if (!call_.state->cancelled()) return false;
-  End(CancelledByClient());
+  EndEarly(CancelledByClient());
   return true;
 }
 
@@ -80,7 +80,7 @@ void RequestRun::AwaitModel(std::unique_ptr<RequestRun> run) {
   auto then = [&executor = dependencies.large_requests,
                run = std::move(run)](const absl::Status& status) mutable {
     executor([run = std::move(run), status]() mutable {
-      status.ok() ? DecodeMessage(std::move(run)) : run->EndUnloaded(status);
+      status.ok() ? DecodeMessage(std::move(run)) : run->EndEarly(status);
     });
   };
   ModelWaits& waits = dependencies.waits;
@@ -90,9 +90,10 @@ void RequestRun::AwaitModel(std::unique_ptr<RequestRun> run) {
                                [&waits, id](const absl::Status& status) { waits.End(id, status); });
 }
 
-void RequestRun::EndUnloaded(const absl::Status& status) {
-  if (absl::IsDeadlineExceeded(status)) CountRejected(RejectReasonName(RejectReason::kDeadline));
-  End(status);
+void RequestRun::EndEarly(const absl::Status& status) {
+  const absl::Status end = DeadlineInsteadOfCancelled(status, call_.deadline);
+  if (absl::IsDeadlineExceeded(end)) CountRejected(RejectReasonName(RejectReason::kDeadline));
+  End(end);
 }
 
 void RequestRun::DecodeMessage(std::unique_ptr<RequestRun> run) {

@@ -156,7 +156,7 @@ class RequestRun {
   static void Take(std::unique_ptr<RequestRun> run, int64_t bytes, Step step);
   static void Read(std::unique_ptr<RequestRun> run);           // 3, 4
   static void AwaitModel(std::unique_ptr<RequestRun> run);     // 5, until it is loaded
-  void EndUnloaded(const absl::Status& status);                // 5, when it is not
+  void EndEarly(const absl::Status& status);                   // cancelled, or 5 when it is not
   static void DecodeMessage(std::unique_ptr<RequestRun> run);  // 5
   static void Submit(std::unique_ptr<RequestRun> run);         // 6, 7
   bool Cancelled();                                            // then the run is ended

@@ -109,7 +109,7 @@ MUTANTS = {
     "server/requests/request_run.cc": [
         ("state->SetWaiting(waits, id);", ""),
         ("kRequestBytes + bytes", "bytes"),
-        ("«status.ok()» ? DecodeMessage(std::move(run)) : run->EndUnloaded(status)", "true"),
+        ("«status.ok()» ? DecodeMessage(std::move(run)) : run->EndEarly(status)", "true"),
         ("!EndsByDeadline(deadline, SteadyNow())", "true"),
         ("request->deadline = run->call_.deadline;", ""),
         ("model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));", ""),

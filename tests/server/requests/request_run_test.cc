@@ -170,6 +170,21 @@ TEST_F(RequestRunTest, AnAnswerIsNotBuiltForAClientThatHasGone) {
   EXPECT_TRUE(absl::IsCancelled(ended_)) << ended_;
 }
 
+// As by gRPC, when the deadline passes.
+TEST_F(RequestRunTest, ACancellationAtTheDeadlineCountsAsThat) {
+  answer_bytes_ = kLargeAnswer;
+  const absl::Time deadline = call_.deadline = SteadyNow() + absl::Milliseconds(200);
+  before_large_answer_ = [deadline, state = call_.state] {
+    while (SteadyNow() < deadline) std::this_thread::yield();
+    state->Cancel();
+  };
+  Run({"hello"});
+  EXPECT_FALSE(seen_.answered);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ended_)) << ended_;
+  EXPECT_THAT(metrics_.Scrape(),
+              testing::HasSubstr(R"(attendant_rejected_total{model="tiny",reason="deadline"} 1)"));
+}
+
 TEST_F(RequestRunTest, ItsTimeBeginsWhenItHasCome) {
   call_.arrival = SteadyNow() - absl::Hours(1);
   EXPECT_GE(Run({"hello"}).total, absl::Hours(1));

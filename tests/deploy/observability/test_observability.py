@@ -241,8 +241,16 @@ LOADS = {
     "deadlines that nobody can meet": ({'rejected_total{model="m",reason="infeasible"}': 50}, set()),
     "requests that are too large": ({'rejected_total{model="m",reason="too_large"}': 50}, set()),
     "attention waits": ({'queue_tokens{model="attention"}': 32000}, set()),
+    "a module of attention waits": ({'queue_tokens{model="module"}': 32000,
+                                     'model_loaded_info{model="module",backend="attention"}': 1}, set()),
+    "long texts wait, and attention computes": ({'queue_tokens{model="m"}': 32000,
+                                                 'tokens_total{model="attention",kind="valid"}': 600000}, {"waiting"}),
+    "long texts wait, and a module computes": ({'queue_tokens{model="m"}': 32000,
+                                                'tokens_total{model="module",kind="valid"}': 600000,
+                                                'model_loaded_info{model="module",backend="attention"}': 1}, {"waiting"}),
 }
 AT_REST = {'queue_tokens{model="m"}': 0, 'tokens_total{model="m",kind="valid"}': 6000, 'requests_total{model="m",code="OK"}': 100,
+           'model_loaded_info{model="m",backend="cpu"}': 1,
            'rejected_total{model="m",reason="queue_full"}': 0, 'refused_total{reason="http_requests"}': 0}
 
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The server and the command line on Debian 13, from its packages only. Mount models under /models, a folder each:
+# The server and the command line on Debian 13, from its packages only. The build needs BuildKit:
+#   DOCKER_BUILDKIT=1 docker build -t attendant .
+# Mount models under /models, a folder each:
 #   docker run -p 127.0.0.1:8001:8001 -p 127.0.0.1:8002:8002 -v /path/to/all-MiniLM-L6-v2:/models/minilm:ro attendant
 
 FROM debian:trixie-slim AS toolchain
@@ -49,7 +51,8 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["attendant", "health"]
 ENTRYPOINT ["attendant-server", "--listen=0.0.0.0:8001", "--http_listen=0.0.0.0:8002", "--model_repository=/models"]
 
-# docker build --target cuda: the same with GPUs, for hosts with NVIDIA's container toolkit (docker run --gpus all).
+# DOCKER_BUILDKIT=1 docker build --target cuda: the same with GPUs, for hosts with NVIDIA's container toolkit
+# (docker run --gpus all).
 FROM cpu AS cuda
 COPY --from=build-cuda /out/libattendant_cuda.so /out/libcublasLt.so.13 /usr/local/lib/attendant/
 ENV LD_LIBRARY_PATH=/usr/local/lib/attendant NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility

@@ -80,6 +80,17 @@ def test_traces_are_off_unless_asked_for():
     assert "OTEL_EXPORTER_OTLP_ENDPOINT=http://jaeger:4318" in text and "--profile traces" in text
 
 
+def test_documents_build_the_image_with_buildkit():
+    """The Dockerfile needs it, and engines before 23.0 use it only where the command says so."""
+    assert "RUN --mount=" in (settings.ROOT / "Dockerfile").read_text()
+    documents = [settings.ROOT / "README.md", settings.ROOT / "Dockerfile",
+                 *(path for suffix in ("md", "sh", "yaml") for path in DEPLOY.rglob(f"*.{suffix}"))]
+    builds = [(path.name, line.strip()) for path in documents for line in path.read_text().splitlines()
+              if "docker build " in line]
+    assert {name for name, _ in builds} >= {"README.md", "Dockerfile", "compose.yaml", "image.sh"}
+    assert [build for build in builds if "DOCKER_BUILDKIT=1 docker build " not in build[1]] == []
+
+
 def test_server_of_compose(start_server, tmp_path):
     """Its flags are the server's, its memory is their sum, and it has time to drain."""
     service = compose()["services"]["attendant"]

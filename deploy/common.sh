@@ -37,6 +37,18 @@ wait_until() {
   done
 }
 
+# with_lock TARGET COMMAND...: runs it while no other process makes TARGET, for which it waits. The command has to look
+# again whether TARGET is there. What it starts holds the lock too: no other run begins before all of it has ended.
+with_lock() {
+  local target=$1 lock
+  shift
+  mkdir -p "$(dirname "$target")"
+  exec {lock}>"$target.lock"
+  flock "$lock"
+  "$@"
+  exec {lock}>&-
+}
+
 # configure PRESET, in the root: a release build from nothing compiles several sources at a time (CONTRIBUTING.md).
 configure() {
   local fresh=()

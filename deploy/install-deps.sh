@@ -101,8 +101,30 @@ fetch_onednn_source() {  # fetch_onednn_source WORK
   mv "$work/source.partial" "$work/source"
 }
 
+# make_onednn KEY PREFIX PARTS
+make_onednn() {
+  local key=$1 prefix=$2 parts=$3 work="$ATTENDANT_CACHE/onednn-build-$1"
+  [ ! -e "$prefix/.complete" ] || return 0
+  apt_install debian-archive-keyring
+  if [ ! -d "$work/source" ]; then
+    rm -rf "$work"
+    say "fetching oneDNN $ONEDNN_VERSION, Debian 13's source package"
+    fetch_onednn_source "$work"
+  fi
+  say "building oneDNN $ONEDNN_VERSION once into $prefix"
+  cmake -S "$work/source" -B "$work/build" -G Ninja "${ONEDNN_FLAGS[@]}" \
+    "-DCMAKE_CXX_COMPILER_LAUNCHER=$parts/compiler.sh" "-DCMAKE_PROJECT_INCLUDE=$parts/headers.cmake" \
+    "-DCMAKE_INSTALL_PREFIX=$prefix" >"$work/configure.log" 2>&1 ||
+    { tail -n 30 "$work/configure.log"; die "configuring oneDNN failed"; }
+  with_progress "oneDNN" "$work/build.log" cmake --build "$work/build" ||
+    { tail -n 40 "$work/build.log"; die "building oneDNN failed"; }
+  cmake --install "$work/build" >"$work/install.log" 2>&1 || die "installing oneDNN failed: $work/install.log"
+  touch "$prefix/.complete"
+  rm -rf "$work"
+}
+
 build_onednn() {
-  local key prefix work parts
+  local key prefix parts
   parts="$(cd "$(dirname "$0")" && pwd)/onednn"
   key=$({
     printf '%s\n' "${ONEDNN_FLAGS[@]}" "$ONEDNN_UNUSED" "$ONEDNN_USED" "$ONEDNN_REORDERS" "$(g++ -dumpfullversion)"
@@ -110,25 +132,7 @@ build_onednn() {
   } | sha256sum | cut -c1-12)
   key="$ONEDNN_VERSION-$key"
   prefix="$ATTENDANT_CACHE/onednn-$key"
-  if [ ! -e "$prefix/.complete" ]; then
-    apt_install debian-archive-keyring
-    work="$ATTENDANT_CACHE/onednn-build-$key"
-    if [ ! -d "$work/source" ]; then
-      rm -rf "$work"
-      say "fetching oneDNN $ONEDNN_VERSION, Debian 13's source package"
-      fetch_onednn_source "$work"
-    fi
-    say "building oneDNN $ONEDNN_VERSION once into $prefix"
-    cmake -S "$work/source" -B "$work/build" -G Ninja "${ONEDNN_FLAGS[@]}" \
-      "-DCMAKE_CXX_COMPILER_LAUNCHER=$parts/compiler.sh" "-DCMAKE_PROJECT_INCLUDE=$parts/headers.cmake" \
-      "-DCMAKE_INSTALL_PREFIX=$prefix" >"$work/configure.log" 2>&1 ||
-      { tail -n 30 "$work/configure.log"; die "configuring oneDNN failed"; }
-    with_progress "oneDNN" "$work/build.log" cmake --build "$work/build" ||
-      { tail -n 40 "$work/build.log"; die "building oneDNN failed"; }
-    cmake --install "$work/build" >"$work/install.log" 2>&1 || die "installing oneDNN failed: $work/install.log"
-    touch "$prefix/.complete"
-    rm -rf "$work"
-  fi
+  [ -e "$prefix/.complete" ] || with_lock "$prefix" make_onednn "$key" "$prefix" "$parts"
   ln -sfn "onednn-$key" "$ATTENDANT_CACHE/onednn"
 }
 

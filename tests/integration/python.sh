@@ -14,6 +14,7 @@ key=$({ python3 --version; cat "$requirements"; } | sha256sum | cut -c1-12)
 venv="$ATTENDANT_CACHE/pyenv-test-$key"
 
 make_venv() {
+  [ ! -e "$venv/.complete" ] || return 0
   say "making the Python environment of the integration tests in $venv" >&2
   rm -rf "$venv"
   python3 -m venv "$venv"
@@ -21,11 +22,5 @@ make_venv() {
   touch "$venv/.complete"
 }
 
-mkdir -p "$ATTENDANT_CACHE"
-if [ ! -e "$venv/.complete" ]; then
-  exec 9>"$venv.lock"
-  flock 9
-  [ -e "$venv/.complete" ] || make_venv
-  exec 9>&-
-fi
+[ -e "$venv/.complete" ] || with_lock "$venv" make_venv
 exec "$venv/bin/python" "$@"

@@ -30,12 +30,14 @@ while [ $# -gt 0 ]; do
 done
 
 venv="$ATTENDANT_CACHE/attention-$({ python3 --version; cat "$here/requirements.txt"; } | sha256sum | cut -c1-12)"
-if [ ! -e "$venv/.complete" ]; then
+make_venv() {
+  [ ! -e "$venv/.complete" ] || return 0
   say "installing matplotlib into $venv" >&2
   python3 -m venv "$venv"
   "$venv/bin/pip" install --quiet -r "$here/requirements.txt" >&2
   touch "$venv/.complete"
-fi
+}
+[ -e "$venv/.complete" ] || with_lock "$venv" make_venv
 if [ -z "${ATTENDANT_BIN_DIR:-}" ]; then
   "$root/deploy/install-deps.sh" build >&2
   say "building attention_compare" >&2

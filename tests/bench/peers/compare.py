@@ -3,6 +3,7 @@
 
 import argparse
 import datetime
+import fcntl
 import json
 import pathlib
 import subprocess
@@ -91,9 +92,12 @@ def lens_of(options):
 
 
 def export(model, options, log):
+    """Another run that exports into this cache is waited for."""
     log.note(f"{model}: exporting what is not in {options.cache} yet")
-    subprocess.run([sys.executable, "-B", HERE / "export.py", model, options.cache / model, options.minilm, GOLDEN_TEXTS],
-                   stdout=log.file, stderr=log.file, check=True)
+    with open(f"{options.cache}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run([sys.executable, "-B", HERE / "export.py", model, options.cache / model, options.minilm,
+                        GOLDEN_TEXTS], stdout=log.file, stderr=log.file, check=True)
 
 
 def measure_group(group, options, lens, results, log):

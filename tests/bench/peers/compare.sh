@@ -43,17 +43,17 @@ build_engine_bench() {
   (cd "$root" && cmake --preset release >/dev/null && cmake --build --preset release --target engine_bench >&2)
 }
 
+prepare() {
+  [ -e "$venv/.complete" ] || install_peers
+  minilm=$("$root/deploy/fetch-model.sh")
+  if [ -z "${ATTENDANT_BIN_DIR:-}" ] && [ "${1:-}" != --export_only ]; then
+    build_engine_bench
+    ATTENDANT_BIN_DIR="$root/build/release/bin"
+  fi
+}
+
 revision=$(git -C "$root" describe --always --dirty 2>/dev/null || echo "an unknown revision")
-mkdir -p "$venv"
-exec 9>"$venv.lock"
-flock 9
-[ -e "$venv/.complete" ] || install_peers
-minilm=$("$root/deploy/fetch-model.sh")
-if [ -z "${ATTENDANT_BIN_DIR:-}" ] && [ "${1:-}" != --export_only ]; then
-  build_engine_bench
-  ATTENDANT_BIN_DIR="$root/build/release/bin"
-fi
-exec 9>&-
+with_lock "$venv" prepare "$@"
 exec "$venv/bin/python" -B "$here/compare.py" --cache "$models" --minilm "$minilm" \
   --engine_bench "${ATTENDANT_BIN_DIR:-}/engine_bench" --command "tests/bench/peers/compare.sh $*" \
   --revision "$revision" --output "$root/build/peers" "$@"

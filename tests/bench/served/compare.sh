@@ -29,33 +29,33 @@ install_into() {
   touch "$1/.complete"
 }
 
-home="$ATTENDANT_CACHE/served/$(key_of "$here/requirements.txt")"
-infinity="$ATTENDANT_CACHE/served/infinity-$(key_of "$here/requirements_infinity.txt")"
-mkdir -p "$home"
-exec 9>"$home.lock"
-flock 9
-install_into "$home" "$here/requirements.txt" "Triton and OpenVINO"
-case " $* " in
-*" --cases "*http* | *" --cases="*http*) install_into "$infinity" "$here/requirements_infinity.txt" infinity ;;
-esac
-minilm=$("$root/deploy/fetch-model.sh")
-# sentence-transformers cuts this model's texts at 256 tokens; both sides are to serve all 512.
-mkdir -p "$home/checkpoint"
-ln -sf "$minilm"/* "$home/checkpoint/"
-ln -sfn "$minilm/1_Pooling" "$home/checkpoint/1_Pooling"
-rm -f "$home/checkpoint/sentence_bert_config.json"
-echo '{"max_seq_length": 512, "do_lower_case": false}' >"$home/checkpoint/sentence_bert_config.json"
-models=$("$root/tests/bench/peers/compare.sh" --export_only --models minilm)
-"$home/venv/bin/python" -B "$root/tests/bench/real_texts.py" "$minilm/tokenizer.json" "$home/texts.json" >&2
-"$root/tests/integration/kserve/perf_analyzer.sh" --version >/dev/null 2>&1 || true  # fetched now, not while measured
-if [ -z "${ATTENDANT_BIN_DIR:-}" ]; then
+# prepare ARGUMENT...: those of this script.
+prepare() {
+  install_into "$home" "$here/requirements.txt" "Triton and OpenVINO"
+  case " $* " in
+  *" --cases "*http* | *" --cases="*http*) install_into "$infinity" "$here/requirements_infinity.txt" infinity ;;
+  esac
+  minilm=$("$root/deploy/fetch-model.sh")
+  # sentence-transformers cuts this model's texts at 256 tokens; both sides are to serve all 512.
+  mkdir -p "$home/checkpoint"
+  ln -sf "$minilm"/* "$home/checkpoint/"
+  ln -sfn "$minilm/1_Pooling" "$home/checkpoint/1_Pooling"
+  rm -f "$home/checkpoint/sentence_bert_config.json"
+  echo '{"max_seq_length": 512, "do_lower_case": false}' >"$home/checkpoint/sentence_bert_config.json"
+  models=$("$root/tests/bench/peers/compare.sh" --export_only --models minilm)
+  "$home/venv/bin/python" -B "$root/tests/bench/real_texts.py" "$minilm/tokenizer.json" "$home/texts.json" >&2
+  "$root/tests/integration/kserve/perf_analyzer.sh" --version >/dev/null 2>&1 || true  # fetched now, not while measured
+  [ -z "${ATTENDANT_BIN_DIR:-}" ] || return 0
   "$root/deploy/install-deps.sh" build test >&2
   say "building the server" >&2
   (cd "$root" && cmake --preset release >/dev/null &&
     cmake --build --preset release --target attendant-server attendant engine_bench >&2)
   ATTENDANT_BIN_DIR="$root/build/release/bin"
-fi
-exec 9>&-
+}
+
+home="$ATTENDANT_CACHE/served/$(key_of "$here/requirements.txt")"
+infinity="$ATTENDANT_CACHE/served/infinity-$(key_of "$here/requirements_infinity.txt")"
+with_lock "$home" prepare "$@"
 revision=$(git -C "$root" describe --always --dirty 2>/dev/null || echo "an unknown revision")
 exec "$home/venv/bin/python" -B "$here/compare.py" --home "$home" --bin "$ATTENDANT_BIN_DIR" --minilm "$home/checkpoint" \
   --openvino "$models/minilm/openvino/model.xml" --perf_analyzer "$root/tests/integration/kserve/perf_analyzer.sh" --infinity "$infinity/venv" \

@@ -17,7 +17,8 @@ readonly TOOLS="$ATTENDANT_CACHE/cluster-tools-$key"
 # Unpacks into a folder of its own and renames it into place, so that a broken download leaves nothing behind.
 fetch() {
   local work
-  mkdir -p "$ATTENDANT_CACHE"
+  [ ! -d "$TOOLS" ] || return 0
+  say "fetching kubectl and helm (37 MB) into $TOOLS" >&2
   work=$(mktemp -d "$TOOLS.fetch.XXXXXX")
   # shellcheck disable=SC2064
   trap "rm -rf '$work'" EXIT
@@ -34,8 +35,5 @@ fetch() {
   mv "$work/tools" "$TOOLS"
 }
 
-if [ ! -d "$TOOLS" ]; then
-  say "fetching kubectl and helm (37 MB) into $TOOLS" >&2
-  fetch
-fi
+[ -d "$TOOLS" ] || with_lock "$TOOLS" fetch
 printf '%s\n' "$TOOLS"

@@ -18,6 +18,7 @@ home="$ATTENDANT_CACHE/perf_analyzer"
 
 fetch() {
   local work="$home.new"
+  [ ! -e "$home/perf_analyzer" ] || return 0
   say "fetching $CLIENT and $CUDA_RUNTIME into $home" >&2
   rm -rf "$work"
   mkdir -p "$work/wheels"
@@ -31,9 +32,5 @@ fetch() {
   mv "$work" "$home"
 }
 
-mkdir -p "$ATTENDANT_CACHE"
-exec 9>"$home.lock"
-flock 9
-[ -e "$home/perf_analyzer" ] || fetch
-exec 9>&-
+[ -e "$home/perf_analyzer" ] || with_lock "$home" fetch
 LD_LIBRARY_PATH="$home${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" exec "$home/perf_analyzer" "$@"

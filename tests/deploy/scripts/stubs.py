@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A copy of the scripts whose programs are stand-ins: nothing is installed, built, downloaded or served."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+from harness import settings
+from harness.server import wait_until
+
+SECONDS = 60
+MODEL = "all-MiniLM-L6-v2"
+
+
+class Scripts:
+    """The scripts of the project in a folder of their own, with an empty cache. A stand-in may write lines into `log`, and wait
+    for `release` by reading a line of $GATE."""
+
+    def __init__(self, folder):
+        self.root, self.bin, self.cache = folder / "project", folder / "bin", folder / "cache"
+        for part in ("deploy", "tests/bench/peers", "tests/bench/shapes", "tests/integration", "tests/deploy/kubernetes"):
+            shutil.copytree(settings.ROOT / part, self.root / part, symlinks=True)
+        shutil.copy(settings.ROOT / "tests/bench/real_texts.py", self.root / "tests/bench")
+        self.bin.mkdir()
+        self.log = folder / "log"
+        self.log.touch()
+        self.gate = folder / "gate"
+        os.mkfifo(self.gate)
+        self.gate_end = os.open(self.gate, os.O_RDWR)
+        self.processes = []
+
+    def close(self):
+        """Ends what runs, and what that has started."""
+        for process in self.processes:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait(SECONDS)
+        os.close(self.gate_end)
+
+    def stub(self, path, text):
+        """A program of bash: a name on the PATH, or a path in the project."""
+        path = pathlib.Path(path)
+        path = self.root / path if path.parent.parts else self.bin / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/bash\n{text}\n")
+        path.chmod(0o755)
+
+    def replace(self, path, old, new):
+        path = self.root / path
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    def environment(self, **more):
+        return {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "ATTENDANT_CACHE": str(self.cache), "LOG": str(self.log),
+                "GATE": str(self.gate), "BIN": str(self.bin), "REAL_MODEL": str(settings.model_dir()), **more}
+
+    def start(self, script, *arguments, **more):
+        """Starts it in a session of its own."""
+        process = subprocess.Popen([self.root / script, *arguments], env=self.environment(**more), start_new_session=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.processes.append(process)
+        return process
+
+    def run(self, script, *arguments, **more):
+        """(exit code, output)"""
+        process = self.start(script, *arguments, **more)
+        output, _ = process.communicate(timeout=SECONDS)
+        return process.returncode, output
+
+    def lines(self):
+        return self.log.read_text().splitlines()
+
+    def wait_for(self, what, condition):
+        """Until the log's lines meet the condition."""
+        wait_until(what, SECONDS, lambda: condition(self.lines()))
+
+    def release(self, times=1):
+        os.write(self.gate_end, b"\n" * times)
+
+    def packages_are_installed(self):
+        self.stub("dpkg-query", "echo 'install ok installed'")
+        self.stub("apt-cache", "echo '  Candidate: 3.7.2'")
+
+    def model_is_there(self):
+        shutil.copytree(settings.model_dir(), self.cache / "models" / MODEL, copy_function=os.symlink)

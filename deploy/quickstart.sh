@@ -38,11 +38,21 @@ parse() {
   done
 }
 
+# The host by which this machine reaches what listens on HOST:PORT; an IPv6 address is in brackets.
+host_of() {
+  case "${1%:*}" in
+    0.0.0.0 | "[::]") echo 127.0.0.1 ;;
+    *) echo "${1%:*}" ;;
+  esac
+}
+
 check_free() {  # check_free FLAG HOST:PORT
-  local port=${2##*:}
+  local host port=${2##*:}
   [ "$port" != 0 ] || return 0
-  if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
-    die "port $port is taken by another program; choose another one with --$1=127.0.0.1:PORT (0: any free one)"
+  host=$(host_of "$2" | tr -d '[]')
+  # shellcheck disable=SC2016
+  if timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$host" "$port" 2>/dev/null; then
+    die "port $port is taken by another program; choose another one with --$1=${2%:*}:PORT (0: any free one)"
   fi
 }
 
@@ -66,7 +76,7 @@ port() { sed -n "s/^$1=//p" "$run_dir/ports"; }
 
 serving() {
   kill -0 "$server" 2>/dev/null || { cat "$run_dir/server.log" >&2; die "the server ended"; }
-  [ -s "$run_dir/ports" ] && "$BIN/attendant" health --server="127.0.0.1:$(port grpc)" >"$run_dir/health" 2>&1
+  [ -s "$run_dir/ports" ] && "$BIN/attendant" health --server="$(host_of "$listen"):$(port grpc)" >"$run_dir/health" 2>&1
 }
 
 # In a session of its own, so that Ctrl-C reaches this script only, which then lets the server drain.
@@ -135,8 +145,8 @@ main() {
   build
   model=$("$here/fetch-model.sh")
   start_server "$model"
-  grpc=127.0.0.1:$(port grpc)
-  http=127.0.0.1:$(port http)
+  grpc=$(host_of "$listen"):$(port grpc)
+  http=$(host_of "$http_listen"):$(port http)
   show "$grpc" "$http"
   [ -z "$once" ] || stop 0
   go_on "$grpc" "$http"

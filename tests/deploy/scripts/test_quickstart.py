@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""deploy/quickstart.sh around a server that is none."""
+
+import socket
+
+import pytest
+
+# Writes its ports, and serves until SIGTERM.
+SERVER = r"""
+for argument; do case "$argument" in --port_file=*) printf 'grpc=1234\nhttp=1235\n' >"${argument#*=}" ;; esac; done
+trap 'kill $!; exit 0' TERM
+sleep infinity & wait
+"""
+CURL = r"""
+echo "curl ${!#}" >>"$LOG"
+echo 'attendant_requests_total{model="minilm",code="OK"} 1'
+"""
+
+
+@pytest.fixture
+def quickstart(scripts):
+    """Its packages are there, and its model and server."""
+    scripts.packages_are_installed()
+    scripts.model_is_there()
+    scripts.stub("cmake", "")
+    scripts.stub("curl", CURL)
+    scripts.stub("build/release/bin/attendant-server", SERVER)
+    scripts.stub("build/release/bin/attendant", 'echo "attendant $*" >>"$LOG"')
+    return scripts
+
+
+@pytest.mark.parametrize("listens,reached", [
+    ("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("[::]", "127.0.0.1"),
+    ("127.0.0.2", "127.0.0.2"), ("[::1]", "[::1]"), ("localhost", "localhost")])
+def test_the_server_is_asked_where_it_listens(quickstart, listens, reached):
+    code, output = quickstart.run("deploy/quickstart.sh", "--once", f"--listen={listens}:0", f"--http_listen={listens}:0")
+    assert code == 0, output
+    asked = [line.split("--server=")[1].split()[0] for line in quickstart.lines() if "--server=" in line]
+    assert len(asked) >= 2 and set(asked) == {f"{reached}:1234"}
+    assert f"curl http://{reached}:1235/metrics" in quickstart.lines()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.2", "[::1]"])
+def test_a_port_counts_as_taken_where_the_server_is_to_listen(quickstart, address):
+    family = socket.AF_INET6 if address.startswith("[") else socket.AF_INET
+    with socket.socket(family) as taken:
+        taken.bind((address.strip("[]"), 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, output = quickstart.run("deploy/quickstart.sh", "--once", f"--listen={address}:{port}")
+        assert code == 1 and f"port {port} is taken" in output, output
+        code, output = quickstart.run("deploy/quickstart.sh", "--once", f"--listen=127.0.0.1:{port}", "--http_listen=127.0.0.1:0")
+        assert code == 0, output

@@ -75,7 +75,7 @@ build() {
 port() { sed -n "s/^$1=//p" "$run_dir/ports"; }
 
 serving() {
-  kill -0 "$server" 2>/dev/null || { cat "$run_dir/server.log" >&2; die "the server ended"; }
+  kill -0 "$server" 2>/dev/null || { cat "$run_dir/server.log" >&2; die "the server ended: $run_dir/server.log"; }
   [ -s "$run_dir/ports" ] && "$BIN/attendant" health --server="$(host_of "$listen"):$(port grpc)" >"$run_dir/health" 2>&1
 }
 
@@ -109,11 +109,15 @@ It serves gRPC on $1; protocols over HTTP, metrics and the console on $2. To go 
 END
 }
 
+# The logs stay where something failed.
 on_exit() {
   local code=$?
   trap - EXIT INT TERM
   if [ -n "$server" ] && kill -TERM "$server" 2>/dev/null; then wait "$server" || true; fi
-  rm -rf "$run_dir"
+  case $code in
+    0 | 130 | 143) rm -rf "$run_dir" ;;
+    *) say "the logs of this run are in $run_dir" >&2 ;;
+  esac
   exit $code
 }
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """deploy/quickstart.sh around a server that is none."""
 
+import pathlib
+import re
+import shutil
 import socket
 
 import pytest
@@ -51,3 +54,23 @@ def test_a_port_counts_as_taken_where_the_server_is_to_listen(quickstart, addres
         assert code == 1 and f"port {port} is taken" in output, output
         code, output = quickstart.run("deploy/quickstart.sh", "--once", f"--listen=127.0.0.1:{port}", "--http_listen=127.0.0.1:0")
         assert code == 0, output
+
+
+def test_the_log_that_an_error_names_is_there(quickstart):
+    quickstart.stub("build/release/bin/attendant-server", "echo a fault; exit 1")
+    code, output = quickstart.run("deploy/quickstart.sh", "--once", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0")
+    assert code == 1
+    named = re.search(r"error: the server ended: (\S+)", output)
+    assert named, output
+    log = pathlib.Path(named[1])
+    assert log.read_text() == "a fault\n"
+    shutil.rmtree(log.parent)
+
+
+def test_nothing_is_left_of_a_run_that_went_well(quickstart, tmp_path):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    code, output = quickstart.run("deploy/quickstart.sh", "--once", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0",
+                                  TMPDIR=str(temporary))
+    assert code == 0, output
+    assert not list(temporary.iterdir())

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "server/http/doors/answer_form.h"
 #include "server/http/doors/inputs.h"
 #include "server/http/json/json_writer.h"
 #include "server/requests/only_model.h"
@@ -72,6 +73,7 @@ class EmbeddingsRun final : public DoorRun {
     input.pooled = true;
     ATTENDANT_RETURN_IF_ERROR(SequencesFromJson(request, "input", limits(), input.sequences));
     ATTENDANT_RETURN_IF_ERROR(Base64FromJson(request, base64_));
+    ATTENDANT_RETURN_IF_ERROR(CheckAnswerForm(request));
     const char* dims_field = request.Find("dimensions") ? "dimensions" : "output_dimension";
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, dims_field, input.dims));
     if (kOfTei || input.dims > 0) input.normalize = true;
@@ -145,7 +147,7 @@ std::string OpenAiSchema(bool cuts) {
   return absl::StrCat(
       R"({"type":"object","required":["input"],"properties":{"model":{"type":"string"},"input":)",
       kSequencesSchema, R"(,"dimensions":)", kCountSchema, R"(,"output_dimension":)", kCountSchema,
-      R"(,"encoding_format":)", kEncodingFormatSchema,
+      R"(,"encoding_format":)", kEncodingFormatSchema, ",", AnswerFormProperties(),
       R"(,"user":{"type":"string"},"add_special_tokens":{"const":true},"truncate_prompt_tokens":)",
       kPromptTokensSchema, R"(,"truncate":{"enum":["START","END","NONE",true,false],"default":)",
       cuts ? "true" : "false", R"(},"truncation":{"type":"boolean","default":)",

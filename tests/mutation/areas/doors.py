@@ -95,7 +95,12 @@ MUTANTS = {
          "dependencies.encode.limits.max_request_sequences"),
         ('max_client_batch_size\\":", «dependencies.encode.limits.max_request_sequences»,', "model.max_queued_requests"),
     ],
+    "server/http/doors/answer_form.cc": [
+        ("if («value->kind() != JsonView::Kind::kArray») return", "true"),
+        ('value.String() == "float"', "true"),
+    ],
     "server/http/doors/openai.cc": [
+        ("ATTENDANT_RETURN_IF_ERROR(CheckAnswerForm(request));", ""),
         ("if (tokens) truncation = Truncation::kRight;", ""),
         ("cuts ? Truncation::kRight : Truncation::kNone", "Truncation::kRight"),
         ("«kOfTei ? Truncation::kRight : Truncation::kNone», input.truncation", "Truncation::kRight"),

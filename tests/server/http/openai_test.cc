@@ -153,6 +153,37 @@ TEST_F(OpenAiTest, VoyagesFieldsAreReadWhereTheOthersAreNot) {
   EXPECT_EQ(code("/embeddings", R"("user":"me")"), 200);
 }
 
+// An answer in the usual form would be read wrongly by a client that asked for another one.
+TEST_F(OpenAiTest, OtherFormsOfAnswersAreRefusedByName) {
+  struct Case {
+    const char* field;
+    std::vector<const char*> usual, others;  // JSON
+  };
+  const std::vector<const char*> floats = {R"("float")", R"(["float"])", "null"};
+  const std::vector<const char*> numbers = {R"("int8")", R"("base64")", R"(["float","binary"])",
+                                            "8"};
+  for (const char* path : {"/v1/embeddings", "/embeddings"}) {
+    const auto post = [&](const std::string& field, const std::string& value) {
+      return Post(path, absl::StrCat(R"({"input":"hello",")", field, "\":", value, "}"));
+    };
+    const std::string usual = post("user", R"("me")").body;
+    for (const Case& c :
+         {Case{"output_dtype", floats, numbers}, Case{"embedding_type", floats, numbers},
+          Case{"encoding_type", floats, numbers}, Case{"embedding_types", floats, numbers},
+          Case{"embed_dtype", {R"("float32")"}, {R"("float16")", "32"}},
+          Case{"endianness", {R"("native")", R"("little")"}, {R"("big")"}},
+          Case{"return_multivector", {"false"}, {"true", "1"}},
+          Case{"late_chunking", {"false"}, {"true"}}}) {
+      for (const char* value : c.usual) EXPECT_EQ(post(c.field, value).body, usual) << c.field;
+      for (const char* value : c.others) {
+        const HttpAnswer answer = post(c.field, value);
+        EXPECT_EQ(answer.code, 400) << c.field << " " << value;
+        EXPECT_THAT(answer.body, HasSubstr(absl::StrCat(c.field, " must be ")));
+      }
+    }
+  }
+}
+
 class OpenAiPromptsTest : public DoorsTest {
  protected:
   OpenAiPromptsTest() : DoorsTest(Options()) {}

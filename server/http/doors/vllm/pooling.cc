@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // /pooling of vLLM: what the model is for, an embedding, scores of labels, or one of either for
 // each token.
-#include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "server/http/doors/answer_form.h"
 #include "server/http/doors/cohere/cohere.h"
 #include "server/http/doors/inputs.h"
 #include "server/http/doors/openai.h"
@@ -104,23 +103,8 @@ absl::StatusOr<const PoolingKind*> KindFromJson(JsonView request, const EncoderM
                    " for model ", Quote(model.name), ", not ", Quote(*task)));
 }
 
-// A field whose other values would change the answer.
-absl::Status CheckWord(JsonView request, absl::string_view field,
-                       std::span<const absl::string_view> words) {
-  std::optional<std::string> word;
-  ATTENDANT_RETURN_IF_ERROR(request.Read(field, word));
-  if (!word || std::find(words.begin(), words.end(), *word) != words.end()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(field, " must be ", absl::StrJoin(words, " or "), ", not ", Quote(*word)));
-}
-
 absl::Status CheckUnsupported(JsonView request) {
-  constexpr absl::string_view kDTypes[] = {"float32"};
-  constexpr absl::string_view kByteOrders[] = {"native", "little"};
-  ATTENDANT_RETURN_IF_ERROR(CheckWord(request, "embed_dtype", kDTypes));
-  ATTENDANT_RETURN_IF_ERROR(CheckWord(request, "endianness", kByteOrders));
+  ATTENDANT_RETURN_IF_ERROR(CheckAnswerForm(request));
   ATTENDANT_RETURN_IF_ERROR(CheckSpecialTokens(request));
   for (const absl::string_view field : {"dimensions", "messages"}) {
     const std::optional<JsonView> value = request.Find(field);
@@ -172,13 +156,13 @@ class PoolingRun final : public DoorRun {
 };
 
 std::string PoolingSchema() {
-  return absl::StrCat(
-      R"({"type":"object","required":["input"],"properties":{)", VllmProperties(), R"(,"input":)",
-      kSequencesSchema, R"(,"encoding_format":)", kEncodingFormatSchema,
-      R"(,"task":{"enum":["embed","classify","token_embed","token_classify"]},)"
-      R"("embed_dtype":{"const":"float32"},"endianness":{"enum":["native","little"]},)"
-      R"("add_special_tokens":{"const":true},)"
-      R"("dimensions":{"type":"null"},"messages":{"type":"null"}}})");
+  return absl::StrCat(R"({"type":"object","required":["input"],"properties":{)", VllmProperties(),
+                      R"(,"input":)", kSequencesSchema, R"(,"encoding_format":)",
+                      kEncodingFormatSchema,
+                      R"(,"task":{"enum":["embed","classify","token_embed","token_classify"]},)",
+                      AnswerFormProperties(),
+                      R"(,"add_special_tokens":{"const":true},)"
+                      R"("dimensions":{"type":"null"},"messages":{"type":"null"}}})");
 }
 
 constexpr char kValuesSchema[] = R"({"oneOf":[{"type":"array","items":{"type":"number"}},

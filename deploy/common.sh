@@ -56,14 +56,25 @@ configure() {
   cmake --preset "$1" "${fresh[@]}"
 }
 
+# What end_running ends: a process that the script has started in a session of its own, with all its descendants.
+running=""
+
+# For a script's exit: ends what with_progress runs. A signal to the script alone would leave Ninja and its compilers.
+end_running() {
+  [ -n "$running" ] || return 0
+  kill -TERM -- "-$running" 2>/dev/null || kill -TERM "$running" 2>/dev/null || true
+  wait "$running" 2>/dev/null || true
+  running=""
+}
+
 # with_progress NAME LOG COMMAND...: runs a Ninja build with its output in LOG; every 20 seconds says how much of it
-# is done and, going by that, how long the rest takes.
+# is done and, going by that, how long the rest takes. Needs end_running in the script's trap of EXIT.
 with_progress() {
-  local name=$1 log=$2 start=$SECONDS build told=$SECONDS
+  local name=$1 log=$2 start=$SECONDS code=0 told=$SECONDS
   shift 2
-  "$@" >"$log" 2>&1 &
-  build=$!
-  while kill -0 "$build" 2>/dev/null; do
+  setsid "$@" >"$log" 2>&1 &
+  running=$!
+  while kill -0 "$running" 2>/dev/null; do
     sleep 1
     [ $((SECONDS - told)) -ge 20 ] || continue
     told=$SECONDS
@@ -72,5 +83,7 @@ with_progress() {
         printf "[%s] %s: %d of %d steps after %d s, about %d s left\n", script, name, $1, $2, spent,
                spent * ($2 - $1) / $1 }'
   done
-  wait "$build"
+  wait "$running" || code=$?
+  running=""
+  return $code
 }

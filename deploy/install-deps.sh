@@ -164,6 +164,9 @@ provide_cuda() {
 
 main() {
   local part
+  trap end_running EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM HUP
   case ${1-} in -h | --help) show_help ;; esac
   [ -r /etc/debian_version ] || die "this script knows Debian 12 and 13 only"
   [ $# -gt 0 ] || set -- build

@@ -22,6 +22,7 @@ once=""
 listen=127.0.0.1:8001
 http_listen=127.0.0.1:8002
 run_dir=""
+installing=""
 server=""
 
 parse() {
@@ -54,6 +55,14 @@ check_free() {  # check_free FLAG HOST:PORT
   if timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$host" "$port" 2>/dev/null; then
     die "port $port is taken by another program; choose another one with --$1=${2%:*}:PORT (0: any free one)"
   fi
+}
+
+# In the background, so that a signal is heeded at once.
+install() {
+  "$here/install-deps.sh" build quickstart &
+  installing=$!
+  wait "$installing"
+  installing=""
 }
 
 # Quiet when it goes well.
@@ -113,10 +122,13 @@ END
 on_exit() {
   local code=$?
   trap - EXIT INT TERM
+  end_running
+  # Where a package is being installed, it ends after that.
+  if [ -n "$installing" ] && kill -TERM "$installing" 2>/dev/null; then wait "$installing" || true; fi
   if [ -n "$server" ] && kill -TERM "$server" 2>/dev/null; then wait "$server" || true; fi
   case $code in
     0 | 130 | 143) rm -rf "$run_dir" ;;
-    *) say "the logs of this run are in $run_dir" >&2 ;;
+    *) rmdir "$run_dir" 2>/dev/null || say "the logs of this run are in $run_dir" >&2 ;;
   esac
   exit $code
 }
@@ -141,11 +153,11 @@ main() {
   parse "$@"
   check_free listen "$listen"
   check_free http_listen "$http_listen"
-  "$here/install-deps.sh" build quickstart
   run_dir=$(mktemp -d)
   trap on_exit EXIT
   trap 'stop 130' INT
   trap 'stop 143' TERM
+  install
   build
   model=$("$here/fetch-model.sh")
   start_server "$model"

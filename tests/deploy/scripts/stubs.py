@@ -14,6 +14,13 @@ SECONDS = 60
 MODEL = "all-MiniLM-L6-v2"
 
 
+# oneDNN's source has a source of each sort that install-deps.sh looks for.
+DPKG_SOURCE = r"""
+mkdir -p source.partial/src/cpu/reorder
+touch source.partial/src/cpu/{convolution,cpu_x_list}.cpp source.partial/src/cpu/reorder/cpu_reorder_x.cpp
+"""
+
+
 class Scripts:
     """The scripts of the project in a folder of their own, with an empty cache. A stand-in may write lines into `log`, and wait
     for `release` by reading a line of $GATE."""
@@ -82,9 +89,13 @@ class Scripts:
     def release(self, times=1):
         os.write(self.gate_end, b"\n" * times)
 
-    def packages_are_installed(self):
+    def packages_are_installed(self, onednn=True):
+        """Without onednn Debian's is too old, and its source is to be had."""
         self.stub("dpkg-query", "echo 'install ok installed'")
-        self.stub("apt-cache", "echo '  Candidate: 3.7.2'")
+        version = "3.7.2" if onednn else "2.6"
+        self.stub("apt-cache", f"echo '  Candidate: {version}'; echo 'Version: 3.7.2+ds-1'")
+        self.stub("apt-get", '[[ "$*" != *" source "* ]] || touch onednn_1.dsc')
+        self.stub("dpkg-source", DPKG_SOURCE)
 
     def model_is_there(self):
         shutil.copytree(settings.model_dir(), self.cache / "models" / MODEL, copy_function=os.symlink)

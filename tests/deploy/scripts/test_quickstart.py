@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """deploy/quickstart.sh around a server that is none."""
 
+import os
 import pathlib
 import re
+import select
 import shutil
+import signal
 import socket
 
 import pytest
+
+from harness.server import wait_until
 
 # Writes its ports, and serves until SIGTERM.
 SERVER = r"""
@@ -74,3 +79,28 @@ def test_nothing_is_left_of_a_run_that_went_well(quickstart, tmp_path):
                                   TMPDIR=str(temporary))
     assert code == 0, output
     assert not list(temporary.iterdir())
+
+
+# As cmake runs ninja: in its own process, which a signal to cmake does not reach. $ALIVE has a writer while it runs.
+BUILD = r"""
+case " $* " in *" --build "*) ;; *) exit 0 ;; esac
+bash -c 'exec 8>"$ALIVE"; echo builds >>"$LOG"; read -r _ <"$GATE"' &
+wait
+"""
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("what", ["server", "oneDNN"])
+def test_a_signal_ends_the_build_too(quickstart, tmp_path, what, signal_number):
+    quickstart.packages_are_installed(onednn=what == "server")
+    quickstart.stub("cmake", BUILD)
+    alive = tmp_path / "alive"
+    os.mkfifo(alive)
+    reader = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
+    process = quickstart.start("deploy/quickstart.sh", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0", ALIVE=str(alive))
+    quickstart.wait_for("the build", lambda lines: "builds" in lines)
+    os.kill(process.pid, signal_number)  # not to its group, as a service manager does
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal_number, output
+    wait_until("the end of the build", 60, lambda: select.select([reader], [], [], 0)[0])  # no writer is left
+    os.close(reader)

@@ -62,19 +62,27 @@ apt_install() {
     >/dev/null
 }
 
+# While this file is there, dpkg starts no service.
+readonly POLICY=/usr/sbin/policy-rc.d
+policy_made=""
+
+remove_policy() {
+  [ -z "$policy_made" ] || as_root rm -f "$POLICY"
+  policy_made=""
+}
+
 # install_idle SERVICE...: packages of services, which are neither started nor enabled: tests run their programs.
 install_idle() {
-  local service missing=() policy=/usr/sbin/policy-rc.d made="" failed=""
+  local service missing=()
   for service in "$@"; do installed "$service" || missing+=("$service"); done
   [ ${#missing[@]} = 0 ] && return 0
-  if [ ! -e "$policy" ]; then
-    printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
-    as_root chmod +x "$policy"
-    made=1
+  if [ ! -e "$POLICY" ]; then
+    policy_made=1
+    printf '#!/bin/sh\nexit 101\n' | as_root tee "$POLICY" >/dev/null
+    as_root chmod +x "$POLICY"
   fi
-  apt_install "${missing[@]}" || failed=1
-  [ -z "$made" ] || as_root rm "$policy"
-  [ -z "$failed" ] || die "cannot install ${missing[*]}"
+  apt_install "${missing[@]}" || die "cannot install ${missing[*]}"
+  remove_policy
   ! command -v systemctl >/dev/null || as_root systemctl disable --quiet "${missing[@]}"
 }
 
@@ -162,9 +170,14 @@ provide_cuda() {
   "$(dirname "$0")/fetch-cuda.sh"
 }
 
+on_exit() {
+  end_running
+  remove_policy
+}
+
 main() {
   local part
-  trap end_running EXIT
+  trap on_exit EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM HUP
   case ${1-} in -h | --help) show_help ;; esac

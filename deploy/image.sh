@@ -8,8 +8,8 @@
 #     FILE.tar   the image, for `docker load`
 #     FILE.json  what the image holds, as CycloneDX
 #
-# With a Docker engine it is built there. Without one, buildah builds it (chroot isolation, vfs storage, all
-# kept in the cache folder), and a Debian 13 root made by debootstrap stands in for debian:trixie-slim.
+# With a Docker engine it is built there. Without one, buildah builds it as root (chroot isolation, vfs storage, all
+# kept in root's cache folder), and a Debian 13 root made by debootstrap stands in for debian:trixie-slim.
 set -euo pipefail
 readonly SCRIPT=image
 here=$(cd "$(dirname "$0")" && pwd)
@@ -23,6 +23,9 @@ readonly WORK="$ATTENDANT_CACHE/image"
 readonly SENTENCES=("What is the capital of Germany?" "Berlin is the capital of Germany."
                     "A cat sat on the mat, purring.")
 readonly MAX_MEGABYTES=180  # over the base image; without --cuda
+# Variables that sudo is to keep: by which downloads find their servers and trust them.
+readonly FOR_DOWNLOADS=(PIP_{CERT,CONFIG_FILE,INDEX_URL,EXTRA_INDEX_URL,TRUSTED_HOST,PROXY} REQUESTS_CA_BUNDLE
+                        SSL_CERT_{FILE,DIR} {http,https,no}_proxy {HTTP,HTTPS,NO}_PROXY)
 readonly COSINES="0.814024 0.022497 0.022423"  # of (1,2) (1,3) (2,3), by sentence-transformers
 run_dir=""
 container=""
@@ -229,7 +232,9 @@ main() {
   if command -v docker >/dev/null && docker info >/dev/null 2>&1; then
     use_docker
   else
-    [ "$(id -u)" = 0 ] || exec sudo --preserve-env=ATTENDANT_CACHE "$0" "${arguments[@]}"
+    [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || die "needs root for buildah: run as root, or install sudo"
+    # Root has a cache of its own: in the user's, the user could not replace or remove what root has put there.
+    [ "$(id -u)" = 0 ] || exec sudo "--preserve-env=$(IFS=, && echo "${FOR_DOWNLOADS[*]}")" "$0" "${arguments[@]}"
     "$here/install-deps.sh" image quickstart
     use_buildah
   fi

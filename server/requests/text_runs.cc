@@ -2,7 +2,7 @@
 #include "server/requests/text_runs.h"
 
 #include <algorithm>
-#include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
@@ -55,25 +55,27 @@ absl::StatusOr<int64_t> TokenizeRun::Compute() {
   const absl::string_view before = prompt == nullptr ? absl::string_view() : prompt->text;
   int64_t bytes = 0;
   for (size_t i = 0; i < input_.texts.size(); ++i) {
-    const std::string text = std::exchange(input_.texts[i], {});
-    ATTENDANT_ASSIGN_OR_RETURN(std::vector<TextToken> tokens, Tokenize(text, before));
     bytes += kSequenceBytes;
-    for (const TextToken& token : tokens) bytes += TokenBytes(token);
     ATTENDANT_RETURN_IF_ERROR(CheckAnswer(i, bytes));
-    lists_.push_back(std::move(tokens));
+    ATTENDANT_ASSIGN_OR_RETURN(lists_.emplace_back(), Tokenize(i, before, bytes));
   }
   return bytes;
 }
 
-absl::StatusOr<std::vector<TextToken>> TokenizeRun::Tokenize(const std::string& text,
-                                                             absl::string_view prompt) const {
+// A text may have as many tokens as bytes. More than the answer holds are never kept, and their
+// strings are made one by one.
+absl::StatusOr<std::vector<TextToken>> TokenizeRun::Tokenize(size_t index, absl::string_view prompt,
+                                                             int64_t& bytes) {
+  const std::string text = std::exchange(input_.texts[index], {});
+  const Tokenizer::SpecialTokens special = tokenizer().special_tokens();
+  const int64_t most = (limits().max_response_bytes - bytes) / TokenBytes({});
   ATTENDANT_ASSIGN_OR_RETURN(
       const TokenizedText tokenized,
-      tokenizer().Tokenize(text, {.max_tokens = std::numeric_limits<int32_t>::max(),
-                                  .truncate = false,
-                                  .prompt = prompt,
-                                  .offsets = OffsetUnit::kBytes}));
-  const Tokenizer::SpecialTokens special = tokenizer().special_tokens();
+      tokenizer().Tokenize(
+          text, {.max_tokens = most + static_cast<int64_t>(special.before + special.after),
+                 .truncate = false,
+                 .prompt = prompt,
+                 .offsets = OffsetUnit::kBytes}));
   const size_t first_own = special.before;
   const size_t end_own = tokenized.token_ids.size() - special.after;
   const std::string whole = absl::StrCat(prompt, text);
@@ -86,6 +88,8 @@ absl::StatusOr<std::vector<TextToken>> TokenizeRun::Tokenize(const std::string& 
     TextToken& token = tokens.emplace_back(TextToken{.id = id, .text = {}, .special = !own});
     if (own) token.offset = tokenized.offsets[i];
     token.text = own ? TextAt(whole, *token.offset) : std::string(tokenizer().TokenString(id));
+    bytes += TokenBytes(token);
+    ATTENDANT_RETURN_IF_ERROR(CheckAnswer(index, bytes));
   }
   return tokens;
 }

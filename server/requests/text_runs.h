@@ -73,7 +73,7 @@ class TokenizeRun : public TokenizerRun {
   using TokenizerRun::TokenizerRun;
 
   virtual absl::StatusOr<TokenizeInput> InputFromMessage() = 0;
-  // The bytes of a token in the message.
+  // The bytes of a token in the message: more than none, and the least of one without text.
   virtual int64_t TokenBytes(const TextToken& token) const = 0;
 
   // Of each text, as far as they were asked for.
@@ -82,8 +82,9 @@ class TokenizeRun : public TokenizerRun {
  private:
   absl::Status FromMessage(int64_t& inputs) final;
   absl::StatusOr<int64_t> Compute() final;
-  absl::StatusOr<std::vector<TextToken>> Tokenize(const std::string& text,
-                                                  absl::string_view prompt) const;
+  // Of the text at `index`, whose tokens it counts in `bytes`.
+  absl::StatusOr<std::vector<TextToken>> Tokenize(size_t index, absl::string_view prompt,
+                                                  int64_t& bytes);
 
   TokenizeInput input_;
   std::vector<std::vector<TextToken>> lists_;

@@ -7,6 +7,7 @@ FILE_TESTS = {
     "server/requests/memory/memory_budgets.cc": ["requests_test", "request_limits_test"],
     "server/requests/request_run.cc": TESTS + ["tei_services_test"],
     "server/requests/tasks.cc": ["request_limits_test"],
+    "server/requests/text_runs.cc": ["tei_services_test"],
 }
 MUTANTS = {
     "server/requests/memory/byte_budget.cc": [
@@ -89,6 +90,10 @@ MUTANTS = {
         ("value /= static_cast<double>(heads)", "value /= 1"),
         ("if (sequence.masked(i)) continue;", ""),
         ("if (tokenizer.IsSpecial(sequence.token_ids[i])) continue;", ""),
+    ],
+    "server/requests/text_runs.cc": [
+        ("(limits().max_response_bytes - bytes) / TokenBytes({})", "int64_t{1} << 30"),
+        ("ATTENDANT_RETURN_IF_ERROR(CheckAnswer(index, bytes));", ""),
     ],
     "server/requests/read_sequence.cc": [
         ("!left && truncation != Truncation::kRight", "truncation == Truncation::kNone"),

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "nlohmann/json.hpp"
+#include "server/requests/memory/memory_budgets.h"
 #include "tei/v1/tei.grpc.pb.h"
 #include "tests/server/http/http_client.h"
 #include "tests/server/in_process_server.h"
@@ -346,6 +347,26 @@ grpc::Status Predict(int64_t max_pending_response_bytes, v1::PredictResponse& re
   v1::PredictRequest request;
   request.set_inputs("hello");
   return v1::Predict::NewStub(server.NewChannel())->Predict(&context, request, &response);
+}
+
+TEST(TeiServicesModelTest, TokensThatTheAnswerCannotHoldAreNotTakenApart) {
+  constexpr int64_t kTokenBytes = 72 + 5;  // as "hello" and "[SEP]"
+  InProcessServer::Options options;
+  options.flags.encode.max_response_bytes = kSequenceBytes + 4 * kTokenBytes;
+  InProcessServer server(options);
+  server.AwaitReady();
+  const auto stub = v1::Tokenize::NewStub(server.NewChannel());
+  const auto tokenize = [&](const std::string& text) {
+    v1::EncodeRequest request;
+    request.set_inputs(text);
+    request.set_add_special_tokens(true);
+    v1::EncodeResponse response;
+    grpc::ClientContext context;
+    return stub->Tokenize(&context, request, &response).error_message();
+  };
+  EXPECT_EQ(tokenize("hello world"), "");
+  EXPECT_THAT(tokenize("hello world !"), HasSubstr("the answer up to input 0 takes"));
+  EXPECT_EQ(tokenize("hello world hello world hello"), "the text has 7 tokens, the limit is 6");
 }
 
 TEST(TeiServicesModelTest, PredictionsCountInTheBudgetWithTheirLabels) {

@@ -82,7 +82,8 @@ absl::StatusOr<AttendPlan> PlanAttend(const v1::AttendRequest& request,
   ATTENDANT_RETURN_IF_ERROR(PlanMasks(request, plan));
   ATTENDANT_RETURN_IF_ERROR(PlanPositions(request, plan));
   const AttendPositions& positions = plan.positions;
-  plan.own_key = request.has_key();
+  // The lengths decide which positions the rows have.
+  plan.own_key = request.has_key() || (positions.any() && request.key_lengths_size() > 0);
   plan.own_value =
       request.has_value() || (positions.any() && !(positions.added() && positions.to_value));
   plan.operand_bytes += OperandBytes(plan);

@@ -59,8 +59,9 @@ struct AttendPlan {
 
   std::vector<int64_t> query_starts, key_starts;  // [batch + 1], of ragged sequences
   WireTensor query, key, value;  // a key that was not sent is the query, a value the key
-  bool own_key = false;          // needs memory of its own: the key was sent
-  bool own_value = false;        // the value was sent, or positions make it differ from the key
+  // Memory of its own: it was sent, or positions make it differ from the query, or from the key.
+  bool own_key = false;
+  bool own_value = false;
   std::optional<WireTensor> mask;
   std::optional<WireTensor> key_mask;  // bool, one value for each key token
   std::vector<float> alibi_slopes;     // [heads]

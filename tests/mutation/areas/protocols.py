@@ -40,6 +40,7 @@ MUTANTS = {
     "server/protocols/attention/plan.cc": [
         ("call.mask.causal = request.causal();", ""),
         ("!module || call.dtype == model.module->dtype()", "true"),
+        ("positions.any() && request.key_lengths_size() > 0", "false"),
     ],
     "server/protocols/attention/plan_kind.cc": [
         ("plan.operand_bytes += read.count * static_cast<int64_t>(sizeof(float));", ""),

@@ -317,5 +317,19 @@ TEST(RaggedFormulaTest, SequencesDoNotSeeEachOther) {
   ExpectValues(response.output(), formula.Output().Flat());
 }
 
+TEST(RaggedFormulaTest, KeysThatAreTheQueryHavePositionsByTheirOwnLengths) {
+  for (const Case& positions : kPositions) {
+    v1::AttendRequest request;
+    Set(*request.mutable_query(), Numbers(kLen, kDim, 1));
+    for (const int length : {2, 3}) request.add_query_lengths(length);
+    for (const int length : {3, 2}) request.add_key_lengths(length);
+    positions.ask(request);
+    v1::AttendRequest sent = request;
+    *sent.mutable_key() = sent.query();
+    SCOPED_TRACE(positions.name);
+    ExpectValues(Attend(request).output(), Floats(Attend(sent).output()));
+  }
+}
+
 }  // namespace
 }  // namespace attendant

@@ -260,7 +260,7 @@ MUTANTS = {
     ],
     "kernels/cpu/simd/levels/simd_avx512_bytes.h": [
         ("_mm512_srai_epi16(«_mm512_slli_epi16(w, 8)», 8)", "w"),
-        ("DotWords(«even», _mm512_srli_epi16(x, 8)", "_mm512_castps_si512(c)"),
+        ("DotWords(«even», _mm512_srli_epi16(x, 8)", "(__m512i)c"),
     ],
     "kernels/cpu/simd/levels/simd_avx2_vnni.h": [
         ("(__m256i)c, «_mm256_castps_si256(a)»", "_mm256_castps_si256(b)"),

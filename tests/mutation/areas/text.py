@@ -137,7 +137,8 @@ MUTANTS = {
         ("if (literal.special) special.insert(literal.text);", ""),
         ("«endless && !map.Has(\"eos_token\")»", "false"),
         ("HasWhitespace(line)", "false"),
-        ("\\u001c-«\\u001f»]+", "\\u001d"),
+        (r'''R"(],"pre_tokenizer":{"type":"Split","pattern":{"Regex":"[\\s\u001c-\u001f]+"},)"''',
+         r'''R"(],"pre_tokenizer":{"type":"Split","pattern":{"Regex":"[\\s\u001c-\u001d]+"},)"'''),
     ],
     "server/text/named_tokens.cc": [
         ("if («!tokenizer_config.Has(kAddedTokens)») {", "true"),

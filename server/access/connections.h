@@ -63,6 +63,7 @@ class ConnectionTable {
   };
   // Counts a call that begins. Under one lock: a connection without open calls may be forgotten.
   Opened Open(const std::string& peer);
+  // The connection of a peer, made if the table does not have it.
   const std::shared_ptr<Connection>& Find(const std::string& peer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -100,10 +100,14 @@ size_t JsonView::size() const { return Access::Get(*this).get_array().value_unsa
 
 std::optional<JsonView> JsonView::Find(absl::string_view field) const {
   if (kind() != Kind::kObject) return std::nullopt;
-  const auto found =
-      Access::Get(*this).get_object().value_unsafe().at_key({field.data(), field.size()});
-  if (found.error() != simdjson::SUCCESS || found.value_unsafe().is_null()) return std::nullopt;
-  return Access::Make(found.value_unsafe());
+  const std::string_view name(field.data(), field.size());
+  std::optional<element> found;
+  const simdjson::dom::object object = Access::Get(*this).get_object().value_unsafe();
+  for (auto entry = object.begin(); entry != object.end(); ++entry) {
+    if (entry.key_equals(name)) found = entry.value();
+  }
+  if (!found.has_value() || found->is_null()) return std::nullopt;
+  return Access::Make(*found);
 }
 
 absl::Status JsonView::Read(absl::string_view field, bool& value) const {

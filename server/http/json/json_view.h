@@ -39,8 +39,8 @@ class JsonView {
   using VisitField = absl::FunctionRef<absl::Status(absl::string_view name, JsonView value)>;
   absl::Status ForEachField(VisitField visit) const;
 
-  // A field of this object; nothing where it is absent or null, or the value no object. Of two with
-  // the same name it is the first.
+  // A field of this object; nothing where it is absent or null, or the value no object. Of several
+  // with the same name it is the last, as nearly all parsers of JSON take it.
   std::optional<JsonView> Find(absl::string_view field) const;
 
   // Reads a field with a check of its type. Leaves `value` as it is when the field is absent.

@@ -129,8 +129,8 @@ class MessageReader {
     if (field == nullptr) field = type.FindFieldByCamelcaseName(std::string(name));
     if (field == nullptr) return Unknown(name);
     const Place place{place_, field};
-    if (value.kind() == Kind::kNull) return absl::OkStatus();
     if (!seen_.insert(field).second) return Invalid(place.Text(), " comes twice");
+    if (value.kind() == Kind::kNull) return absl::OkStatus();
     ATTENDANT_RETURN_IF_ERROR(CheckChoice(place));
     if (!field->is_repeated()) return ReadValue(place, value);
     if (value.kind() != Kind::kArray) return WrongJsonType(place.Text(), "an array", value);

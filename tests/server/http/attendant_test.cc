@@ -130,6 +130,11 @@ TEST_F(AttendantJsonTest, TakesGzip) {
   EXPECT_EQ(Ask(kEncode, Gzip(body), "Content-Encoding: gzip\r\n")["sequences"].size(), 2u);
 }
 
+TEST_F(AttendantJsonTest, AFieldMayNotComeAgainAsNull) {
+  Refuses(kEncode, R"({"model":"a","model":null})", "model comes twice");
+  Refuses(kEncode, R"({"model":null,"model":"a"})", "model comes twice");
+}
+
 TEST_F(AttendantJsonTest, NamesTheFieldThatIsWrong) {
   Refuses(kEncode, "[]", "the body must be an object");
   Refuses(kEncode, "{", "");

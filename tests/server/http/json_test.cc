@@ -54,6 +54,14 @@ TEST(JsonTextTest, FieldsHaveTypes) {
   EXPECT_EQ(text.root().Read("s", boolean).message(), "s must be a boolean, not a string");
 }
 
+TEST(JsonTextTest, TheLastFieldOfANameCounts) {
+  const JsonText text = *JsonText::Parse(
+      R"({"model":"a","other":0,"mod\u0065l":"b","gone":1,"gone":null,"back":null,"back":{"x":1}})");
+  EXPECT_EQ(text.root().Find("model")->String(), "b");
+  EXPECT_FALSE(text.root().Find("gone").has_value());
+  EXPECT_EQ(text.root().Find("back")->Find("x")->Integer(), 1);
+}
+
 TEST(JsonTextTest, RefusesWhatIsNotJson) {
   for (const std::string& text :
        {std::string(), std::string(" "), std::string("{"), std::string("{}x"), std::string("[1,]"),

@@ -11,10 +11,10 @@
 namespace attendant {
 absl::StatusOr<int64_t> InflatedBytes(const HttpBody& body) {
   if (!body.gzip) return static_cast<int64_t>(body.bytes.size());
-  ATTENDANT_ASSIGN_OR_RETURN(const int64_t bytes, GunzippedBytes(body.bytes));
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t bytes, GunzippedBytes(body.bytes, body.max_bytes));
   if (bytes <= body.max_bytes) return bytes;
-  return absl::InvalidArgumentError(
-      absl::StrCat("the body inflates to ", bytes, " bytes, the limit is ", body.max_bytes));
+  return absl::InvalidArgumentError(absl::StrCat("the body inflates to at least ", bytes,
+                                                 " bytes, the limit is ", body.max_bytes));
 }
 
 absl::StatusOr<std::string> TakeText(HttpBody& body, int64_t bytes) {

@@ -127,8 +127,12 @@ MUTANTS = {
         ("std::exchange(memory_, ByteBudget::Share())", "ByteBudget::Share()"),
     ],
     "server/http/gzip.cc": [
-        ("end == Z_STREAM_END && stream.total_out == text.size()", "end == Z_STREAM_END"),
-        ("stream.avail_in == 0", "true"),
-        ("bytes > kMostGrowth * member.size()", "bytes > 100 * kMostGrowth * member.size()"),
+        ("!written || !whole", "!written"),
+        ("full && *written > 0", "false"),
+        ("!room.empty()", "false"),
+        ("while («!members.done()»)", "false"),
+        ("bytes <= most", "true"),
+        ("«whole && members.done()»", "members.done()"),
+        ("bytes > kMostGrowth * gzip.size()", "bytes > 100 * kMostGrowth * gzip.size()"),
     ],
 }

@@ -107,6 +107,51 @@ TEST(GzipTest, TakesNoMoreThanItsEndSays) {
   EXPECT_FALSE(Gunzip(member + "x", 100'000).ok());
 }
 
+TEST(GzipTest, HasSeveralMembers) {
+  const std::string a = Gzip("one"), none = Gzip(""), long_text(100'000, 'x'), b = Gzip(long_text);
+  for (const auto& [gzip, text] : {std::pair{a + b, "one" + long_text},
+                                   {b + none, long_text},
+                                   {none + none + a + none, std::string("one")},
+                                   {none + none, std::string()}}) {
+    const absl::StatusOr<int64_t> bytes = GunzippedBytes(gzip);
+    ASSERT_TRUE(bytes.ok());
+    EXPECT_EQ(*bytes, static_cast<int64_t>(text.size()));
+    const absl::StatusOr<std::string> back = Gunzip(gzip, *bytes);
+    ASSERT_TRUE(back.ok()) << text.size();
+    EXPECT_EQ(*back, text);
+    EXPECT_FALSE(Gunzip(gzip, *bytes + 1).ok());
+    EXPECT_FALSE(*bytes > 0 && Gunzip(gzip, *bytes - 1).ok());
+  }
+  EXPECT_FALSE(Gunzip(a + Gzip("x"), 3).ok()) << "no room for the second member";
+  EXPECT_FALSE(GunzippedBytes(a + b + "x").ok());
+  EXPECT_FALSE(GunzippedBytes(a + b.substr(0, b.size() - 1)).ok());
+  EXPECT_FALSE(GunzippedBytes(a + a.substr(0, 9) + b).ok());
+}
+
+TEST(GzipTest, CountsSeveralMembersUpToALimit) {
+  const std::string member = Gzip(std::string(1 << 20, 'x'));
+  std::string bomb;
+  for (int i = 0; i < 64; ++i) bomb += member;
+  EXPECT_EQ(GunzippedBytes(bomb).value_or(0), int64_t{64} << 20);
+  const int64_t counted = GunzippedBytes(bomb, 3 << 20).value_or(0);
+  EXPECT_GT(counted, 3 << 20);
+  EXPECT_LT(counted, 4 << 20);
+  EXPECT_EQ(GunzippedBytes(bomb, int64_t{64} << 20).value_or(0), int64_t{64} << 20);
+}
+
+// A body may have the bytes that begin a member by chance.
+TEST(GzipTest, TheStartOfAMemberMayStandInsideOne) {
+  const std::string text("stored \x1f\x8b\x08 bytes");
+  const std::string head("\x1f\x8b\x08\0\0\0\0\0\0\xff\x01", 11);
+  const auto size = static_cast<char>(text.size());
+  std::string gzip = head + size + '\0' + static_cast<char>(~size) + '\xff' + text;
+  const std::string packed = Gzip(text);
+  gzip += packed.substr(packed.size() - 8);  // the checksum and the size, as any member has them
+  const int64_t bytes = GunzippedBytes(gzip).value_or(0);
+  EXPECT_EQ(bytes, static_cast<int64_t>(text.size()));
+  EXPECT_EQ(Gunzip(gzip, bytes).value_or(""), text);
+}
+
 TEST(GzipTest, RefusesWhatIsDamaged) {
   const std::string member = Gzip("some text that is long enough to be compressed");
   for (size_t cut = 0; cut < member.size(); ++cut) {

@@ -5,15 +5,39 @@
 
 #include <string>
 
+#include "server/http/gzip.h"
 #include "tests/server/http/doors_fixture.h"
 
 namespace attendant {
 namespace {
 
+using testing::HasSubstr;
+
 constexpr char kPath[] = "/v1/embeddings";
 constexpr char kHello[] = R"({"model":"tiny","input":"hello"})";
+constexpr char kGzip[] = "Content-Encoding: gzip\r\n";
 
-class OddRequestsTest : public DoorsTest {};
+class OddRequestsTest : public DoorsTest {
+ protected:
+  // In OpenAI's shape.
+  static std::string Message(const HttpAnswer& answer) {
+    return Json(answer)["error"]["message"].get<std::string>();
+  }
+};
+
+TEST_F(OddRequestsTest, AGzipBodyMayHaveSeveralMembers) {
+  const std::string text = kHello;
+  const HttpAnswer answer = Post(kPath, Gzip(text.substr(0, 9)) + Gzip(text.substr(9)), kGzip);
+  EXPECT_EQ(answer.code, 200) << answer.body;
+  EXPECT_EQ(answer.body, Post(kPath, text).body);
+}
+
+TEST_F(OddRequestsTest, SeveralMembersOfGzipHaveTheLimitTogether) {
+  const std::string half = Gzip(std::string(size_t{9} << 20, ' '));
+  const HttpAnswer answer = Post(kPath, half + half, kGzip);
+  EXPECT_EQ(answer.code, 400);
+  EXPECT_THAT(Message(answer), HasSubstr("the body inflates to at least"));
+}
 
 TEST_F(OddRequestsTest, TheLastFieldOfANameCounts) {
   EXPECT_EQ(Post(kPath, R"({"model":"nobody","model":"tiny","input":[],"input":"hello"})").body,

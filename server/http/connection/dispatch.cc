@@ -41,7 +41,7 @@ Dispatched DispatchHead(HttpConnection::Host& host, const RequestHead& head) {
   if (host.loopback()) {
     const std::optional<absl::string_view> name =
         target->authority ? *target->authority : head.Find("host");
-    if (IsFromForeignPage(name, head.Find("origin"))) {
+    if (head.Repeats("origin") || IsFromForeignPage(name, head.Find("origin"))) {
       return {.answer = ForeignPage(), .end = HttpEnd::kForeignPage};
     }
   }

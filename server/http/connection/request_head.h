@@ -32,6 +32,8 @@ class RequestHead {
   // The value of a header, by its name in lower case. Nothing unless it was sent exactly once.
   std::optional<absl::string_view> Find(absl::string_view name) const;
 
+  bool Repeats(absl::string_view name) const { return Count(name) > 1; }
+
   // True if there is one valid Host, or none with HTTP/1.0, which lacks it. Else the request must
   // be refused, because a server in between could have taken another Host (RFC 9112, 3.2).
   bool HasFitHost() const;

@@ -96,6 +96,7 @@ MUTANTS = {
         ("if (!head.HasFitHost()) return Malformed(UnfitHost());", ""),
         ("target->authority ? *target->authority : head.Find(\"host\")", "head.Find(\"host\")"),
         ("TakesGzip(header)", "false"),
+        ("head.Repeats(\"origin\")", "false"),
     ],
     "server/http/connection/request_head.cc": [
         ("if (hosts == 0) return line_.http_1_0;", ""),

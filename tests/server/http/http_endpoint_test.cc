@@ -120,6 +120,9 @@ TEST_F(HttpEndpointTest, AForeignWebPageCannotUseALoopbackPort) {
       "Content-Length: 0\r\n\r\n";
   EXPECT_THAT(Ask(rebound), StartsWith("HTTP/1.1 403 "));
   EXPECT_THAT(Ask(cross), StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(Ask("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://127.0.0.1\r\n"
+                  "Origin: http://evil.example\r\n\r\n"),
+              StartsWith("HTTP/1.1 403 "));
   EXPECT_THAT(Ask("GET /metrics HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 200 "));
   endpoint_ = ListenOn("0.0.0.0:0");
   EXPECT_THAT(Ask(rebound), StartsWith("HTTP/1.1 200 "));

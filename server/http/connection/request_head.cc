@@ -5,11 +5,16 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "server/http/connection/http_message.h"
 #include "server/http/connection/request_target.h"
 
 namespace attendant {
 namespace {
+
+constexpr absl::string_view kOptions[] = {"content-encoding",   "x-model",
+                                          "x-request-priority", "x-request-timeout-ms",
+                                          "connect-timeout-ms", "inference-header-content-length"};
 
 auto IsNamed(absl::string_view name) {
   return [name](const auto& field) { return field.first == name; };
@@ -28,6 +33,14 @@ std::optional<absl::string_view> RequestHead::Find(absl::string_view name) const
 
 size_t RequestHead::Count(absl::string_view name) const {
   return static_cast<size_t>(std::count_if(fields_.begin(), fields_.end(), IsNamed(name)));
+}
+
+std::optional<HttpFailure> RequestHead::RepeatedOption() const {
+  for (const absl::string_view name : kOptions) {
+    if (!Repeats(name)) continue;
+    return FailureOf(absl::InvalidArgumentError(absl::StrCat("the header ", name, " comes twice")));
+  }
+  return std::nullopt;
 }
 
 bool RequestHead::HasFitHost() const {

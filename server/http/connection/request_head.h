@@ -34,6 +34,10 @@ class RequestHead {
 
   bool Repeats(absl::string_view name) const { return Count(name) > 1; }
 
+  // INVALID_ARGUMENT, 400, where a header that says how to read or answer the request comes twice:
+  // nothing says which one counts.
+  std::optional<HttpFailure> RepeatedOption() const;
+
   // True if there is one valid Host, or none with HTTP/1.0, which lacks it. Else the request must
   // be refused, because a server in between could have taken another Host (RFC 9112, 3.2).
   bool HasFitHost() const;

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "server/http/gzip.h"
 #include "tests/server/http/doors_fixture.h"
 
@@ -37,6 +38,17 @@ TEST_F(OddRequestsTest, SeveralMembersOfGzipHaveTheLimitTogether) {
   const HttpAnswer answer = Post(kPath, half + half, kGzip);
   EXPECT_EQ(answer.code, 400);
   EXPECT_THAT(Message(answer), HasSubstr("the body inflates to at least"));
+}
+
+TEST_F(OddRequestsTest, AHeaderThatComesTwiceIsRefused) {
+  for (const std::string header :
+       {"X-Model: tiny", "X-Request-Timeout-Ms: 60000", "X-Request-Priority: 1",
+        "Content-Encoding: identity", "Inference-Header-Content-Length: 1"}) {
+    const HttpAnswer answer = Post(kPath, kHello, absl::StrCat(header, "\r\n", header, "\r\n"));
+    EXPECT_EQ(answer.code, 400) << header;
+    EXPECT_THAT(Message(answer), HasSubstr(" comes twice")) << "in OpenAI's shape";
+  }
+  EXPECT_EQ(Post(kPath, kHello, "X-Other: a\r\nX-Other: b\r\n").code, 200);
 }
 
 TEST_F(OddRequestsTest, TheLastFieldOfANameCounts) {

@@ -102,7 +102,9 @@ std::optional<HttpFailure> UnfitBody(absl::string_view coding, std::optional<uin
                                            Quote(coding.substr(0, kShown))))};
 }
 
-bool IsGzip(absl::string_view coding) { return absl::EqualsIgnoreCase(coding, "gzip"); }
+bool IsGzip(absl::string_view coding) {
+  return absl::EqualsIgnoreCase(coding, "gzip") || absl::EqualsIgnoreCase(coding, "x-gzip");
+}
 
 std::optional<HttpFailure> UnfitTransfer(absl::string_view codings, bool http_1_0) {
   constexpr size_t kShown = 32;

@@ -57,5 +57,10 @@ TEST_F(OddRequestsTest, TheLastFieldOfANameCounts) {
   EXPECT_EQ(Post(kPath, R"({"model":"tiny","model":"nobody","input":"hello"})").code, 404);
 }
 
+// The old name of gzip (RFC 9110, 8.4.1.3).
+TEST_F(OddRequestsTest, XGzipIsGzip) {
+  EXPECT_EQ(Post(kPath, Gzip(kHello), "Content-Encoding: X-GZip\r\n").code, 200);
+}
+
 }  // namespace
 }  // namespace attendant

@@ -255,6 +255,9 @@ absl::Status InferMessage::ReadInput(JsonView input) {
     ATTENDANT_ASSIGN_OR_RETURN(raw, ReadRaw(input, tensor));
     return absl::OkStatus();
   }
+  if (input.Find("data")) {
+    return Invalid("input ", Quote(tensor.name()), " has both data and binary_data_size");
+  }
   if (*bytes < 0 || static_cast<uint64_t>(*bytes) > binary_.size()) {
     return Invalid("input ", Quote(tensor.name()), " has binary_data_size ", *bytes, ", there are ",
                    binary_.size(), " bytes left");

@@ -185,6 +185,9 @@ TEST_F(KServeHttpTest, ErrorsHaveItsShape) {
                 "12345678", "binary_data_size -1"},
            Case{input(R"("datatype":"INT64","shape":[1,1],"parameters":{"binary_data_size":true})"),
                 "12345678", "wrong type"},
+           Case{input(R"("datatype":"INT64","shape":[1,1],"data":[4],)"
+                      R"("parameters":{"binary_data_size":8})"),
+                "12345678", "has both data and binary_data_size"},
            Case{input(R"("datatype":"INT64","shape":[1,1],"parameters":{"a":[]})"), "",
                 "parameter 'a'"},
            Case{input(R"("datatype":"INT64","shape":[1,1],"data":[4])"), "x", "1 bytes after"},

@@ -60,6 +60,11 @@ absl::Status CheckMask(const Call& call, int64_t score_heads) {
     return absl::InvalidArgumentError(
         absl::StrCat("ALiBi has ", slopes, " slopes for ", score_heads, " heads"));
   }
+  for (const float slope : call.mask.alibi_slopes) {
+    if (std::isfinite(slope)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("ALiBi has the slope ", slope, ", it must be finite"));
+  }
   return CheckMaskTensor(call, score_heads);
 }
 

@@ -92,6 +92,13 @@ TEST(CheckCallTest, RefusesWhatNoCallMaySay) {
   call = DenseCall();
   call.scale = std::numeric_limits<float>::quiet_NaN();
   ExpectRefused(call, absl::StatusCode::kInvalidArgument, "must be finite");
+  for (const float slope :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    call = DenseCall();
+    const float slopes[] = {0.5f, 0.25f, slope};
+    call.mask.alibi_slopes = slopes;
+    ExpectRefused(call, absl::StatusCode::kInvalidArgument, "it must be finite");
+  }
   call = DenseCall();
   call.mask.window = -2;
   ExpectRefused(call, absl::StatusCode::kInvalidArgument, "window is -2");

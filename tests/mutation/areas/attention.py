@@ -29,6 +29,7 @@ MUTANTS = {
         ("key_mask != 0 && key_mask != call.keys.tokens()", "key_mask != 0 && key_mask < call.keys.tokens()"),
         ("tensor.dims[i] == full[i] || tensor.dims[i] == 1", "tensor.dims[i] <= full[i]"),
         ("product > kMaxElements / factor", "product > kMaxElements / factor + 1"),
+        ("if («std::isfinite(slope)») continue;", "true"),
         ("call.need_weights == WeightsWanted::kPerHead ? score_heads : 1", "score_heads"),
     ],
     "kernels/attention/scored/linear_sums.cc": [

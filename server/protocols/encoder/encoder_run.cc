@@ -10,10 +10,21 @@
 #include "server/protocols/encoder/model_message.h"
 #include "server/protocols/typed_message.h"
 #include "server/protocols/wire/messages.h"
+#include "server/requests/invalid.h"
+#include "server/requests/outputs/late_scores.h"
 #include "server/requests/tasks.h"
 
 namespace attendant {
 namespace {
+
+// An answer that ignored the activation would be taken for a probability.
+absl::Status CheckActivation(const EncoderModel& model, const EncodeInput& input) {
+  const bool raw =
+      input.score_activation.value_or(ScoreActivation::kNone) == ScoreActivation::kNone;
+  if (!input.scores || raw || !ComparesPairs(model)) return absl::OkStatus();
+  return Invalid("outputs.scores.activation must be NONE or unset for model '", model.name,
+                 "', whose scores are sums over the vectors of a query");
+}
 
 class EncoderRun final : public EncodeRun {
  public:
@@ -24,7 +35,9 @@ class EncoderRun final : public EncodeRun {
   absl::StatusOr<EncodeInput> FromMessage() override {
     const auto& request = Parsed<v1::EncodeRequest>(message());
     ATTENDANT_ASSIGN_OR_RETURN(form_, AnswerFormFromProto(request));
-    return FromProto(request, limits());
+    ATTENDANT_ASSIGN_OR_RETURN(EncodeInput input, FromProto(request, limits()));
+    ATTENDANT_RETURN_IF_ERROR(CheckActivation(model(), input));
+    return input;
   }
 
   absl::string_view ModelVersion() const override {

@@ -114,6 +114,18 @@ TEST_F(LateScoresTest, ComeAlone) {
   EXPECT_THAT(Refusal(request), HasSubstr("prompt_name"));
 }
 
+TEST_F(LateScoresTest, HaveNoActivation) {
+  v1::EncodeRequest request = TowerRequest();
+  v1::ScoreOutput& scores = *request.mutable_outputs()->mutable_scores();
+  const std::vector<float> sums = Floats(Encode(request).scores());
+  scores.set_activation(v1::SCORE_ACTIVATION_NONE);
+  EXPECT_EQ(Floats(Encode(request).scores()), sums);
+  for (const auto other : {v1::SCORE_ACTIVATION_SIGMOID, v1::SCORE_ACTIVATION_SOFTMAX}) {
+    scores.set_activation(other);
+    EXPECT_THAT(Refusal(request), HasSubstr("outputs.scores.activation must be NONE or unset"));
+  }
+}
+
 TEST_F(LateScoresTest, ATextThatIsTooLongIsNamedByItsPair) {
   std::string text;
   for (int i = 0; i < 40; ++i) text += "fox ";

@@ -130,6 +130,26 @@ def test_explorer_keeps_the_maps_of_a_model_until_another_answers(page):
     assert tab.locator(".head-chip[aria-pressed=true]").all_inner_texts() == ["0", "11"]
 
 
+@pytest.mark.parametrize("numbers", [
+    "layer=-1&heads=-2&token=-3", "layer=1.5&heads=0.5&token=1.5", "layer=1e400&heads=x,,&token=NaN",
+    "layer=99999999999999999999&heads=99,12&token=13", "layer=toString&heads=constructor&token=__proto__",
+])
+def test_explorer_bears_hand_made_addresses(page, numbers):
+    tab = page.open(f"#attention?model=minilm&text={urllib.parse.quote(TEXT)}&view=toString&{numbers}")
+    shown(tab, "attention")
+    assert tab.locator(".status .error").count() == 0
+    layer = "5" if "9999" in numbers else "0"
+    assert tab.locator(".detail h2").inner_text() == f"Layer {layer}, head 0"
+    assert tab.locator(".thumb[aria-pressed=true]").count() == 1
+
+
+def test_an_address_may_have_a_question_in_it(page):
+    tab = page.open("#attention?model=minilm&text=Who+is+it?+Is+it+me?&layer=2")
+    shown(tab, "attention")
+    assert tab.input_value("#attention-text") == "Who is it? Is it me?"
+    assert tab.locator(".detail h2").inner_text() == "Layer 2, head 0"
+
+
 def test_explorer_draws_long_texts(browser, tmp_path):
     """A map of 402 tokens has more values than a function of JavaScript takes arguments."""
     model = tmp_path / "long"
@@ -193,6 +213,25 @@ def test_lab_agrees_with_the_server_on_odd_sizes(page, address):
     assert tab.locator(".lab-results .notice").all_inner_texts() == []
     facts = dict(zip(tab.locator("dt").all_inner_texts(), tab.locator("dd").all_inner_texts()))
     assert float(facts["server and page differ by"]) < 1e-5
+
+
+@pytest.mark.parametrize("address, expected", [
+    ("kind=toString", {}),
+    ("mask=toString&positions=toString&tokens=toString&toString=1&__proto__=2", {}),
+    ("kind=linformer&mask=causal&positions=alibi", {"pairs": "48 of 48"}),
+    ("kind=linear&mask=drawn&drawn=1.2", {}),
+    ("n=7.5&d=5.5&heads=1.5&head=3&seed=1.5", {"pairs": "64 of 64"}),
+    ("n=1e400&heads=-1&head=3&block=x", {}),
+    ("mask=drawn&drawn=1.zzzz.-1.!.&n=4", {"pairs": "15 of 16"}),
+])
+def test_lab_bears_hand_made_addresses(page, address, expected):
+    tab = page.open(f"#lab?{address}")
+    shown(tab, "lab")
+    assert tab.locator(".lab-results .notice").all_inner_texts() == []
+    facts = dict(zip(tab.locator("dt").all_inner_texts(), tab.locator("dd").all_inner_texts()))
+    assert float(facts["server and page differ by"]) < 1e-5
+    assert facts["pairs scored"].startswith(expected.get("pairs", ""))
+    assert tab.locator(".controls [aria-pressed=true]").count() == 3  # of masks, positions and tokens
 
 
 def test_overview_counts_requests(page, server):

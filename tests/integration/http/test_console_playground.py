@@ -84,6 +84,13 @@ def test_playground_changes_tasks_before_the_models_are_known(page):
     assert tab.locator("textarea").count() == 2
 
 
+@pytest.mark.parametrize("task", ["toString", "constructor", "__proto__", ""])
+def test_playground_bears_hand_made_addresses(page, task):
+    tab = page.open(f"#playground?task={task}&model=toString")
+    shown(tab, "playground")
+    assert tab.locator("[aria-label=Task] [aria-pressed=true]").inner_text() == "Similarity"
+
+
 def embeddings(server, prompt_name, *lines):
     message = request("m", texts(*lines), pooled=pb.PooledOutput(normalize=True))
     message.prompt_name = prompt_name

@@ -26,9 +26,9 @@ let leave = () => {};
 let shown = '';
 
 function parse(hash) {
-  const [name, query = ''] = hash.replace(/^#/, '').split('?');
+  const [name, ...query] = hash.replace(/^#/, '').split('?');  // a text may have a question mark too
   const view = VIEWS.find(([key]) => key === name) ?? VIEWS[0];
-  return {view, parameters: Object.fromEntries(new URLSearchParams(query))};
+  return {view, parameters: Object.fromEntries(new URLSearchParams(query.join('?')))};
 }
 
 function addressOf(name, parameters) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attention explorer: a text, and which of its tokens look at which, in every layer and head.
 
-import {h, bar, duration, field, notice, percent, replace, segmented, select, sizeCanvas} from './dom.js';
+import {h, bar, duration, field, notice, percent, replace, segmented, select, sizeCanvas, whole} from './dom.js';
 import {call, floats, servingModels} from './connection.js';
 import {ramp, seriesName} from './colors.js';
 import {heatGrid, legend} from './heat_grid.js';
@@ -68,10 +68,10 @@ class Explorer {
     this.remember = remember;
     this.text = parameters.text ?? EXAMPLES[0];
     this.wanted = parameters.model ?? '';
-    this.layer = Number(parameters.layer) || 0;
-    this.heads = new Set((parameters.heads ?? '0').split(',').map(Number).filter(Number.isInteger));
+    this.layer = whole(parameters.layer, 0);
+    this.heads = new Set((parameters.heads ?? '0').split(',').map((head) => whole(head, 0)));
     this.view = parameters.view === 'grid' ? 'grid' : 'lines';
-    this.token = parameters.token === undefined ? null : Number(parameters.token);
+    this.token = whole(parameters.token, null);
     this.build(root);
     this.start();
   }
@@ -139,7 +139,7 @@ class Explorer {
       Object.assign(this, {model, layer, maps});
       this.heads = new Set([...this.heads].filter((head) => head >= 0 && head < model.heads));
       if (this.heads.size === 0) this.heads.add(0);
-      if (this.token !== null && !(this.token < maps.size)) this.token = null;
+      if (this.token >= maps.size) this.token = null;
       replace(this.status, h('p', {class: 'quiet'}, `${model.name}: ${maps.size} tokens, ${model.layers} layers × ${
         model.heads} heads; computed in ${duration(timings.compute_us)}, ${duration(timings.total_us)} in all.`),
               truncated && notice('warning', 'The text was too long, and was cut.'),

@@ -97,6 +97,9 @@ export function onResize(element, draw) {
   addEventListener('recolor', recolor);
 }
 
+// A whole number from 0 on, as an address has it; `otherwise` for other text, and for none.
+export const whole = (text, otherwise) => /^[0-9]+$/.test(text ?? '') ? Number(text) : otherwise;
+
 export const number = (value, digits = 3) =>
     value === 0 ? '0' : Math.abs(value) >= 1e-3 ? String(+value.toPrecision(digits)) : value.toExponential(1);
 export const percent = (share) => `${share >= 0.1 ? Math.round(share * 100) : +(share * 100).toPrecision(2)} %`;

@@ -9,6 +9,7 @@ import {addSinusoidal, alibiSlope, generator, makeTokens, makeWeights, project, 
 
 const MASKS = [['none', 'None'], ['causal', 'Causal'], ['padding', 'Padding'], ['drawn', 'Drawn']];
 const POSITIONS = [['none', 'None'], ['sinusoidal', 'Sinusoidal'], ['rotary', 'Rotary'], ['alibi', 'ALiBi']];
+const TOKENS = [['groups', 'in groups'], ['path', 'a path'], ['random', 'random']];
 const UNITS = 16;  // of kinds that score with tanh
 
 // What each kind takes, its field of AttendRequest, and the tensors that it brings. `d` is a head's width.
@@ -54,18 +55,36 @@ const DEFAULTS = {kind: 'scaled_dot_product', mask: 'none', positions: 'none', t
 const NUMBERS = {n: [2, 32], d: [4, 64], heads: [1, 4], window: [0, 31], block: [1, 32], projected: [1, 32], sharpness: [0.1, 8],
                  seed: [1, 9999], head: [0, 3]};
 
+// The settings of an address, which people may have written by hand.
 function settingsFrom(parameters) {
   const settings = {...DEFAULTS};
   for (const [name, value] of Object.entries(parameters)) {
-    if (name in NUMBERS && Number.isFinite(Number(value))) {
-      settings[name] = Math.min(Math.max(Number(value), NUMBERS[name][0]), NUMBERS[name][1]);
-    } else if (name in DEFAULTS && !(name in NUMBERS)) {
+    if (!Object.hasOwn(DEFAULTS, name)) continue;
+    if (!Object.hasOwn(NUMBERS, name)) {
       settings[name] = value;
+    } else if (Number.isFinite(Number(value))) {
+      const [low, high] = NUMBERS[name];
+      const inside = Math.min(Math.max(Number(value), low), high);
+      settings[name] = name === 'sharpness' ? inside : Math.round(inside);
     }
   }
-  if (!(settings.kind in KINDS)) settings.kind = DEFAULTS.kind;
+  if (!Object.hasOwn(KINDS, settings.kind)) settings.kind = DEFAULTS.kind;
   settings.d -= settings.d % 2;
-  return settings;
+  if (!TOKENS.some(([style]) => style === settings.tokens)) settings.tokens = DEFAULTS.tokens;
+  const cells = settings.drawn.split('.').map((cell) => parseInt(cell, 36)).filter((cell) => cell >= 0 && cell < settings.n ** 2);
+  settings.drawn = cells.map((cell) => cell.toString(36)).join('.');
+  return fitting(settings);
+}
+
+// With what the kind does not take left out.
+function fitting(settings) {
+  const {masks, positions} = KINDS[settings.kind];
+  return {
+    ...settings,
+    mask: masks.includes(settings.mask) ? settings.mask : 'none',
+    positions: positions.includes(settings.positions) ? settings.positions : 'none',
+    head: Math.min(settings.head, settings.heads - 1),
+  };
 }
 
 // Tensors and request of an experiment. One sequence, every head with its own tokens.
@@ -171,12 +190,7 @@ class Lab {
   }
 
   change(values) {
-    Object.assign(this.settings, values);
-    const kind = KINDS[this.settings.kind];
-    for (const name of ['mask', 'positions']) {
-      if (!kind[name === 'mask' ? 'masks' : name].includes(this.settings[name])) this.settings[name] = 'none';
-    }
-    this.settings.head = Math.min(this.settings.head, this.settings.heads - 1);
+    this.settings = fitting({...this.settings, ...values});
     const changed = Object.entries(this.settings).filter(([name, value]) => value !== DEFAULTS[name]);
     this.remember(Object.fromEntries(changed));
     if (['kind', 'mask', 'seed'].some((name) => name in values)) this.buildControls();
@@ -201,8 +215,7 @@ class Lab {
       group('Positions', among('positions', POSITIONS, kind.positions)),
       kind.scale ? this.slider('sharpness', 'Scale, times 1/√d', 0.1) : null,
       h('hr'),
-      group('Tokens are', segmented('Tokens are', [['groups', 'in groups'], ['path', 'a path'], ['random', 'random']], settings.tokens,
-                                    (tokens) => this.change({tokens}))),
+      group('Tokens are', segmented('Tokens are', TOKENS, settings.tokens, (tokens) => this.change({tokens}))),
       this.slider('n', 'Tokens'), this.slider('d', 'Width of a head', 2), this.slider('heads', 'Heads'),
       h('div', {class: 'field inline'}, h('span', {class: 'label'}, `Seed ${settings.seed}`),
         h('button', {type: 'button', onclick: () => this.change({seed: settings.seed % 9999 + 1})}, 'Other numbers')));

@@ -138,7 +138,7 @@ function drawLabels(model, {texts}, answer) {
 class Playground {
   constructor(root, parameters, remember) {
     this.remember = remember;
-    this.task = parameters.task in TASKS ? parameters.task : 'similarity';
+    this.task = Object.hasOwn(TASKS, parameters.task ?? '') ? parameters.task : 'similarity';
     this.wanted = parameters.model ?? '';
     this.given = parameters;
     this.turn = 0;  // of the form: an answer to an earlier one comes too late

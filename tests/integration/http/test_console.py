@@ -150,6 +150,22 @@ def test_an_address_may_have_a_question_in_it(page):
     assert tab.locator(".detail h2").inner_text() == "Layer 2, head 0"
 
 
+def test_explorer_shows_a_model_that_has_taken_the_name_of_another(page):
+    """The page counts layers and heads as the answer does, not as the list of models did before."""
+    def fewer(route):
+        models = route.fetch().json()
+        for model in models["models"]:
+            model |= {"layers": 2, "heads": 3}
+        route.fulfill(json=models)
+
+    page.tab.route("**/attendant.v1.Encoder/ListModels", fewer)
+    tab = page.open(f"#attention?model=minilm&text={urllib.parse.quote(TEXT)}&layer=5&heads=11")
+    shown(tab, "attention")
+    assert tab.locator(".status p").inner_text().startswith("minilm: 13 tokens, 6 layers × 12 heads")
+    assert tab.locator(".detail h2").inner_text() == "Layer 5, head 11"
+    assert tab.locator(".thumb").count() == 72
+
+
 def test_explorer_draws_long_texts(browser, tmp_path):
     """A map of 402 tokens has more values than a function of JavaScript takes arguments."""
     model = tmp_path / "long"

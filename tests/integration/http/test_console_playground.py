@@ -91,6 +91,25 @@ def test_playground_bears_hand_made_addresses(page, task):
     assert tab.locator("[aria-label=Task] [aria-pressed=true]").inner_text() == "Similarity"
 
 
+def test_playground_says_that_another_model_has_taken_the_name(page):
+    """One of another kind, whose answer the page would draw wrongly."""
+    tab = page.open("#playground?model=minilm")
+    shown(tab, "playground")
+
+    def labelled(route):
+        models = route.fetch().json()
+        for model in models["models"]:
+            model |= {"labels": ["good", "bad"], "tasks": ["scores"]}
+        route.fulfill(json=models)
+
+    tab.route("**/attendant.v1.Encoder/ListModels", labelled)
+    tab.click("form button.primary")
+    tab.wait_for_selector(".result .error >> text=minilm is another model now")
+    tab.unroute("**/attendant.v1.Encoder/ListModels")
+    tab.click("form button.primary")
+    tab.wait_for_selector(".vectors")
+
+
 def embeddings(server, prompt_name, *lines):
     message = request("m", texts(*lines), pooled=pb.PooledOutput(normalize=True))
     message.prompt_name = prompt_name

@@ -27,22 +27,30 @@ class Maps {
   }
 }
 
+const nearest = (layer, layers) => Math.min(Math.max(layer, 0), layers - 1);
+
+// The maps, and the model with the layers and heads that they show: another model may have taken its name since the page
+// asked for its numbers.
 async function fetchMaps(model, text, layer, signal) {
   const ask = (selection) => call('Encoder/Encode', {
     model: model.name,
     sequences: {sequences: [{text}]},
     outputs: {dtype: 'DTYPE_F16', token_strings: true, attention_weights: selection},
   }, signal);
-  const all = Array.from({length: model.layers}, (_, i) => i);
-  let layers = all;
-  const answer = await ask({}).catch((error) => {
+  let layers = null;
+  const answer = await ask({}).catch(async (error) => {
     if (error.status !== 400) throw error;
-    layers = [layer];  // a long text: the weights of all layers exceed the server's limit
-    return ask({layers});
+    // A long text: the weights of all layers exceed the server's limit.
+    const known = (await servingModels()).find(({name}) => name === model.name) ?? model;
+    layers = {all: known.layers, shown: [nearest(layer, known.layers)]};
+    return ask({layers: layers.shown});
   });
   const [sequence] = answer.sequences;
-  const maps = new Maps(sequence.token_strings, layers, model.heads, floats(answer.attention_weights[0]));
-  return {maps, timings: answer.timings, truncated: sequence.truncated};
+  const [weights] = answer.attention_weights;
+  const [places, heads] = weights.shape;
+  layers ??= {all: places, shown: Array.from({length: places}, (_, i) => i)};
+  const maps = new Maps(sequence.token_strings, layers.shown, heads, floats(weights));
+  return {maps, model: {name: model.name, layers: layers.all, heads}, timings: answer.timings, truncated: sequence.truncated};
 }
 
 // What a head mostly does, in words: the strongest of a few patterns, if it has more than a third of the weight.
@@ -128,16 +136,14 @@ class Explorer {
 
   // Asks the chosen model. Until its answer is there, the stage keeps the maps of the last one, with their model and layer.
   async load(wanted = this.layer) {
-    const model = this.chosen;
-    if (!model) return;  // the models are not known yet, or there are none
+    if (!this.chosen) return;  // the models are not known yet, or there are none
     this.abort?.abort();
     this.abort = new AbortController();
-    const layer = Math.min(Math.max(wanted, 0), model.layers - 1);
     this.stage.classList.add('waiting');
     try {
-      const {maps, timings, truncated} = await fetchMaps(model, this.text, layer, this.abort.signal);
-      Object.assign(this, {model, layer, maps});
-      this.heads = new Set([...this.heads].filter((head) => head >= 0 && head < model.heads));
+      const {maps, model, timings, truncated} = await fetchMaps(this.chosen, this.text, wanted, this.abort.signal);
+      Object.assign(this, {model, layer: nearest(wanted, model.layers), maps});
+      this.heads = new Set([...this.heads].filter((head) => head < model.heads));
       if (this.heads.size === 0) this.heads.add(0);
       if (this.token >= maps.size) this.token = null;
       replace(this.status, h('p', {class: 'quiet'}, `${model.name}: ${maps.size} tokens, ${model.layers} layers × ${

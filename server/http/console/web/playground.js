@@ -57,6 +57,13 @@ function promptSelect(model, usual) {
                 chosen ? NAMED + chosen : usual.length > 0 ? NO_PROMPT : '', () => {});
 }
 
+// The model as the server has it now: another one may have taken its name. Of one that is gone the server tells.
+async function nowServing(model, task) {
+  const now = (await servingModels()).find(({name}) => name === model.name) ?? model;
+  if (!task.fits(now)) throw new Error(`${now.name} is another model now, which is not for this.`);
+  return now;
+}
+
 // As EncodeRequest has it.
 function promptName(element) {
   if (!element || element.value === '') return undefined;
@@ -205,7 +212,7 @@ class Playground {
   }
 
   async run() {
-    const {model, turn} = this;  // while the answer is awaited, another may be chosen
+    const {model: chosen, turn} = this;  // while the answer is awaited, another may be chosen
     const task = TASKS[this.task];
     const texts = Object.fromEntries(Object.entries(this.inputs).map(([name, input]) =>
       [name, input.value.split('\n').map((line) => line.trim()).filter(Boolean)]));
@@ -215,10 +222,11 @@ class Playground {
       replace(this.result, notice('error', `“${empty[1]}” is empty.`));
       return;
     }
-    const requests = [task.request(model, texts)].flat()
-      .map((request, i) => ({...request, prompt_name: promptName(this.prompts[i])}));
+    const prompts = this.prompts.map(promptName);
     this.button.disabled = true;
     try {
+      const model = await nowServing(chosen, task);
+      const requests = [task.request(model, texts)].flat().map((request, i) => ({...request, prompt_name: prompts[i]}));
       const answers = await Promise.all(requests.map((request) => call('Encoder/Encode', request)));
       if (turn !== this.turn) return;
       const time = (name) => duration(answers.reduce((sum, {timings}) => sum + timings[name], 0));

@@ -250,6 +250,17 @@ def test_lab_bears_hand_made_addresses(page, address, expected):
     assert tab.locator(".controls [aria-pressed=true]").count() == 3  # of masks, positions and tokens
 
 
+def test_overview_names_a_model_that_is_gone(page):
+    """The chosen one stays chosen, as a model that comes back is."""
+    tab = page.open("#overview?model=gone")
+    shown(tab, "overview")
+    picker = tab.locator(".head select")
+    assert picker.evaluate("one => one.selectedOptions[0].text") == "gone (not here)"
+    assert re.search("NaN|Infinity|undefined", tab.locator("main").inner_text()) is None
+    picker.select_option("minilm")
+    assert "model=minilm" in tab.evaluate("location.hash")
+
+
 def test_overview_counts_requests(page, server):
     tab = page.open("#overview?model=minilm")
     shown(tab, "overview")

@@ -133,7 +133,8 @@ class Overview {
     const names = answer.models.map(({model}) => model);
     if (names.join() !== this.names) {
       this.names = names.join();
-      replace(this.picker, select([['', 'all models'], ...names.map((name) => [name, name])], this.model, (model) => {
+      const gone = this.model === '' || names.includes(this.model) ? [] : [[this.model, `${this.model} (not here)`]];
+      replace(this.picker, select([['', 'all models'], ...names.map((name) => [name, name]), ...gone], this.model, (model) => {
         this.model = model;
         this.saveAndDraw();
       }));

@@ -115,6 +115,7 @@ absl::Status LoadParts(const ModelFolder& folder, Checkpoint checkpoint, const B
   ATTENDANT_ASSIGN_OR_RETURN(
       model.heads, MakeModelHeads(folder, std::move(checkpoint.token_heads),
                                   checkpoint.unread_heads, model.tokenizer.get(), *model.encoder));
+  model.adapter = options.AdapterOf(model.name);
   if (model.tokenizer == nullptr) return absl::OkStatus();
   ATTENDANT_ASSIGN_OR_RETURN(
       ModelPrompts prompts,
@@ -125,7 +126,7 @@ absl::Status LoadParts(const ModelFolder& folder, Checkpoint checkpoint, const B
                         .makes_sparse = model.heads.Find(TaskKind::kSparse).has_value(),
                         .max_sequence_tokens = model.max_sequence_tokens,
                         .max_text_tokens = model.sentence.max_text_tokens},
-                       options.AdapterOf(model.name)));
+                       model.adapter));
   model.prompts = std::move(prompts.prompts);
   model.lookup = std::move(prompts.lookup);
   return absl::OkStatus();

@@ -64,6 +64,7 @@ struct EncoderModel final : ServableModel {
 
   SentenceSettings sentence;
   Prompts prompts;
+  std::string adapter;              // that is merged into the weights; empty: none
   int64_t max_sequence_tokens = 0;  // the longest sequence of ids: position table and batch budget
   int64_t arena_bytes = 0;          // of all its sessions
   std::optional<SequenceClassifier> classifier;  // of a checkpoint that has one

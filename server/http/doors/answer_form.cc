@@ -30,18 +30,11 @@ absl::Status CheckWord(JsonView request, absl::string_view field,
       absl::StrCat(field, " must be ", absl::StrJoin(words, " or "), ", not ", Quote(*word)));
 }
 
-absl::Status CheckFloat(absl::string_view field, JsonView value) {
-  if (value.kind() != JsonView::Kind::kString) return WrongJsonType(field, "float", value);
-  if (value.String() == "float") return absl::OkStatus();
+absl::Status CheckIsWord(absl::string_view field, absl::string_view word, JsonView value) {
+  if (value.kind() != JsonView::Kind::kString) return WrongJsonType(field, word, value);
+  if (value.String() == word) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(field, " must be float, not ", Quote(value.String())));
-}
-
-absl::Status CheckFloats(JsonView request, absl::string_view field) {
-  const std::optional<JsonView> value = request.Find(field);
-  if (!value) return absl::OkStatus();
-  if (value->kind() != JsonView::Kind::kArray) return CheckFloat(field, *value);
-  return value->ForEach([field](JsonView element) { return CheckFloat(field, element); });
+      absl::StrCat(field, " must be ", word, ", not ", Quote(value.String())));
 }
 
 absl::Status CheckFalse(JsonView request, absl::string_view field) {
@@ -53,32 +46,39 @@ absl::Status CheckFalse(JsonView request, absl::string_view field) {
 
 }  // namespace
 
+absl::Status CheckOnlyWord(JsonView request, absl::string_view field, absl::string_view word) {
+  const std::optional<JsonView> value = request.Find(field);
+  if (!value) return absl::OkStatus();
+  if (value->kind() != JsonView::Kind::kArray) return CheckIsWord(field, word, *value);
+  return value->ForEach([=](JsonView element) { return CheckIsWord(field, word, element); });
+}
+
 absl::Status CheckAnswerForm(JsonView request) {
   constexpr absl::string_view kDTypes[] = {"float32"};
   constexpr absl::string_view kByteOrders[] = {"native", "little"};
   ATTENDANT_RETURN_IF_ERROR(CheckWord(request, "embed_dtype", kDTypes));
   ATTENDANT_RETURN_IF_ERROR(CheckWord(request, "endianness", kByteOrders));
   for (const absl::string_view field : kFloatFields) {
-    ATTENDANT_RETURN_IF_ERROR(CheckFloats(request, field));
+    ATTENDANT_RETURN_IF_ERROR(CheckOnlyWord(request, field, "float"));
   }
   for (const absl::string_view field : kFalseFields) {
     ATTENDANT_RETURN_IF_ERROR(CheckFalse(request, field));
   }
-  return absl::OkStatus();
+  return CheckOnlyWord(request, "modality", "text");
 }
 
 std::string AnswerFormProperties() {
+  const auto only_word = [](absl::string_view field, absl::string_view word) {
+    return absl::StrCat(",\"", field, R"(":{"oneOf":[{"const":")", word,
+                        R"("},{"type":"array","items":{"const":")", word, R"("}}]})");
+  };
   std::string properties =
       R"("embed_dtype":{"const":"float32"},"endianness":{"enum":["native","little"]})";
-  for (const absl::string_view field : kFloatFields) {
-    absl::StrAppend(
-        &properties, ",\"", field,
-        R"(":{"oneOf":[{"const":"float"},{"type":"array","items":{"const":"float"}}]})");
-  }
+  for (const absl::string_view field : kFloatFields) properties += only_word(field, "float");
   for (const absl::string_view field : kFalseFields) {
     absl::StrAppend(&properties, ",\"", field, R"(":{"const":false})");
   }
-  return properties;
+  return properties + only_word("modality", "text");
 }
 
 }  // namespace attendant

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "server/http/json/json_view.h"
 
 namespace attendant {
@@ -15,9 +16,13 @@ namespace attendant {
 //   Jina), embedding_types (Cohere): float, or an array of it
 //   embed_dtype, endianness (vLLM): float32; native or little
 //   return_multivector, late_chunking (Jina): false
+//   modality (Infinity, NVIDIA): text, or an array of it
 // INVALID_ARGUMENT names the field and its value.
 absl::Status CheckAnswerForm(JsonView request);
 // Properties of a schema: those fields.
 std::string AnswerFormProperties();
+
+// INVALID_ARGUMENT where a field is there and neither `word` nor an array of it.
+absl::Status CheckOnlyWord(JsonView request, absl::string_view field, absl::string_view word);
 
 }  // namespace attendant

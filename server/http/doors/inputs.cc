@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
@@ -219,6 +221,36 @@ absl::Status InputTypeFromJson(JsonView request, const Prompts& prompts, Unknown
                    Quote(*type)));
 }
 
+absl::Status TaskFromJson(JsonView request, const EncoderModel& model, EncodeInput& input) {
+  std::optional<std::string> task;
+  ATTENDANT_RETURN_IF_ERROR(request.Read("task", task));
+  if (!task) return absl::OkStatus();
+  if (!model.adapter.empty() && *task != model.adapter) {
+    return absl::InvalidArgumentError(absl::StrCat("task is ", Quote(*task), ", but model ",
+                                                   Quote(model.name), " has the adapter ",
+                                                   Quote(model.adapter), " in its weights"));
+  }
+  if (model.prompts.by_name.contains(*task)) {
+    input.prompt_name = std::move(task);
+    return absl::OkStatus();
+  }
+  constexpr absl::string_view kOthers[] = {"text-matching", "separation", "classification",
+                                           "clustering"};
+  if (absl::c_linear_search(kOthers, *task)) return absl::OkStatus();
+  const size_t dot = task->rfind('.');
+  const absl::string_view ending =
+      dot == std::string::npos ? absl::string_view() : absl::string_view(*task).substr(dot + 1);
+  for (const InputType& one : KnownTypes()) {
+    if (one.name != ending || (ending != "query" && ending != "passage")) continue;
+    ChoosePrompt(one, model.prompts, input);
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("task must be a prompt of the model, retrieval.query, retrieval.passage, "
+                   "text-matching, classification, clustering or separation, not ",
+                   Quote(*task)));
+}
+
 absl::Status TruncationWordFromJson(JsonView request, Truncation absent, Truncation& truncation) {
   std::optional<std::string> word;
   ATTENDANT_RETURN_IF_ERROR(request.Read("truncate", word));
@@ -233,6 +265,20 @@ absl::Status TruncationWordFromJson(JsonView request, Truncation absent, Truncat
   }
   return absl::InvalidArgumentError(
       absl::StrCat("truncate must be START, END or NONE, not ", Quote(*word)));
+}
+
+absl::Status SideFromJson(JsonView request, absl::string_view field,
+                          std::optional<Truncation>& side) {
+  std::optional<std::string> word;
+  ATTENDANT_RETURN_IF_ERROR(request.Read(field, word));
+  if (!word) return absl::OkStatus();
+  const bool left = absl::EqualsIgnoreCase(*word, "left");
+  if (!left && !absl::EqualsIgnoreCase(*word, "right")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " must be left or right, not ", Quote(*word)));
+  }
+  side = left ? Truncation::kLeft : Truncation::kRight;
+  return absl::OkStatus();
 }
 
 }  // namespace attendant

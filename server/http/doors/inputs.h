@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "server/http/json/json_view.h"
 #include "server/limits/limits.h"
+#include "server/models/encoder_model.h"
 #include "server/models/sentence/prompts.h"
 #include "server/requests/encode_types.h"
 
@@ -71,7 +72,19 @@ inline constexpr absl::string_view kInputTypeSchema =
     R"({"enum":["search_document","search_query","document","passage","query","classification",)"
     R"("clustering"]})";
 
+// Chooses the prompt that Jina's field `task` stands for: the model's prompt of that name; else for
+// a word that ends in .query or .passage what input_type chooses for that ending, and for the other
+// words of Jina's the model's default prompt. INVALID_ARGUMENT for other words, and for another
+// task than that of the adapter in the model's weights.
+absl::Status TaskFromJson(JsonView request, const EncoderModel& model, EncodeInput& input);
+
 // Reads `truncate`: START, END or NONE, or absent.
 absl::Status TruncationWordFromJson(JsonView request, Truncation absent, Truncation& truncation);
+
+// Reads the side where a long text is cut: left or right, with small or capital letters. Leaves
+// `side` as it is when the field is absent.
+absl::Status SideFromJson(JsonView request, absl::string_view field,
+                          std::optional<Truncation>& side);
+inline constexpr absl::string_view kSideSchema = R"({"enum":["left","Left","right","Right"]})";
 
 }  // namespace attendant

@@ -4,13 +4,13 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/http/doors/answer_form.h"
+#include "server/http/doors/dialects.h"
 #include "server/http/doors/inputs.h"
 #include "server/http/json/json_writer.h"
 #include "server/requests/only_model.h"
@@ -39,29 +39,7 @@ ErrorWords WordsOf(const HttpFailure& failure) {
   }
 }
 
-// `truncate` is a word of NVIDIA's or a boolean of Jina's, and goes before Voyage's `truncation`.
-// vLLM's truncate_prompt_tokens goes before both.
-absl::Status OpenAiTruncationFromJson(JsonView request, Truncation absent, Truncation& truncation) {
-  const std::optional<JsonView> truncate = request.Find("truncate");
-  if (truncate && truncate->kind() != JsonView::Kind::kBool) {
-    ATTENDANT_RETURN_IF_ERROR(TruncationWordFromJson(request, absent, truncation));
-  } else {
-    bool cuts = absent != Truncation::kNone;
-    ATTENDANT_RETURN_IF_ERROR(request.Read(truncate ? "truncate" : "truncation", cuts));
-    truncation = cuts ? Truncation::kRight : Truncation::kNone;
-  }
-  return PromptTokensFromJson(request, truncation);
-}
-
-// input_type is for texts. Other clients than those of NVIDIA and Voyage send words of their own.
-absl::Status OpenAiInputTypeFromJson(JsonView request, const Prompts& prompts, EncodeInput& input) {
-  for (const SequenceContent& sequence : input.sequences) {
-    if (!std::holds_alternative<std::string>(sequence)) return absl::OkStatus();
-  }
-  return InputTypeFromJson(request, prompts, UnknownInputType::kDefaultPrompt, input);
-}
-
-// `kOfTei`: embeddings have length 1, and long texts are cut unless the request says no.
+// `kOfTei`: embeddings have length 1, and long texts are cut, unless the request says no.
 template <bool kOfTei>
 class EmbeddingsRun final : public DoorRun {
  public:
@@ -77,9 +55,10 @@ class EmbeddingsRun final : public DoorRun {
     const char* dims_field = request.Find("dimensions") ? "dimensions" : "output_dimension";
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, dims_field, input.dims));
     if (kOfTei || input.dims > 0) input.normalize = true;
-    ATTENDANT_RETURN_IF_ERROR(OpenAiTruncationFromJson(
-        request, kOfTei ? Truncation::kRight : Truncation::kNone, input.truncation));
-    ATTENDANT_RETURN_IF_ERROR(OpenAiInputTypeFromJson(request, model().prompts, input));
+    ATTENDANT_RETURN_IF_ERROR(NormalizeFromJson(request, input.normalize));
+    ATTENDANT_RETURN_IF_ERROR(
+        CutFromJson(request, kOfTei ? Truncation::kRight : Truncation::kNone, input.truncation));
+    ATTENDANT_RETURN_IF_ERROR(PromptFromJson(request, model(), input));
     ATTENDANT_RETURN_IF_ERROR(CheckSpecialTokens(request));
     return input;
   }
@@ -148,12 +127,8 @@ std::string OpenAiSchema(bool cuts) {
       R"({"type":"object","required":["input"],"properties":{"model":{"type":"string"},"input":)",
       kSequencesSchema, R"(,"dimensions":)", kCountSchema, R"(,"output_dimension":)", kCountSchema,
       R"(,"encoding_format":)", kEncodingFormatSchema, ",", AnswerFormProperties(),
-      R"(,"user":{"type":"string"},"add_special_tokens":{"const":true},"truncate_prompt_tokens":)",
-      kPromptTokensSchema, R"(,"truncate":{"enum":["START","END","NONE",true,false],"default":)",
-      cuts ? "true" : "false", R"(},"truncation":{"type":"boolean","default":)",
-      cuts ? "true" : "false",
-      R"(},"input_type":{"type":"string","description":)"
-      R"("as of /v2/embed; other words have the default prompt"}}})");
+      R"(,"user":{"type":"string"},"add_special_tokens":{"const":true},)", CutProperties(cuts), ",",
+      kNormalizeProperties, ",", kPromptProperties, "}}");
 }
 
 constexpr char kOpenAiResponse[] = R"({"type":"object","properties":{"object":{"const":"list"},

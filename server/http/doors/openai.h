@@ -13,11 +13,10 @@
 
 namespace attendant {
 
-// OpenAI's /v1/embeddings and /v1/models. A text that is too long is refused, as there;
-// truncate_prompt_tokens = -1 (vLLM's), `truncate` and `truncation` cut it. input_type chooses the
-// prompt of texts. With `dimensions`, or Voyage's output_dimension, embeddings have length 1, else
-// they are as the model says. A request without `model` gets the one that NamedOrOnlyModel says.
-// `dependencies` must outlive the routes.
+// OpenAI's /v1/embeddings and /v1/models. A text that is too long is refused, as there, unless a
+// field asks for a cut. With `dimensions`, or Voyage's output_dimension, embeddings have length 1,
+// else they are as the model says; fields of other clients (dialects.h) say otherwise. A request
+// without `model` gets the one that NamedOrOnlyModel says. `dependencies` must outlive the routes.
 std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies);
 
 // {"error": {"message": .., "type": .., ..}}
@@ -36,7 +35,7 @@ inline constexpr absl::string_view kPromptTokensSchema = R"({"type":"integer","e
 absl::Status CheckSpecialTokens(JsonView request);
 
 // The route of /v1/embeddings on another path, as TEI answers: embeddings have length 1 whatever
-// the model says, and long texts are cut unless a request says no. `summary` is for the OpenAPI
+// the model says, and long texts are cut, unless a request says no. `summary` is for the OpenAPI
 // document.
 HttpRoute NormalizedEmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
                                     std::string summary);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Task adapters of a folder (--model_adapter): one merged into the weights of each served name, against PyTorch."""
 
+import http.client
 import json
 import subprocess
 
@@ -60,6 +61,26 @@ def test_a_request_can_leave_the_instruction_out(client):
     message.sequences.sequences[0].text = CONFIG["task_instructions"][adapter] + case["text"]
     assert_close(attendant.array(client.encode(message).pooled)[0], case["embedding"])
     assert np.abs(plain[0] - case["embedding"]).max() > 0.01
+
+
+def embeddings(server, name, task):
+    """The code and the answer of /v1/embeddings, as Jina's clients ask."""
+    body = json.dumps({"model": name, "input": EXPECTED[""][0]["text"], "task": task, "normalized": True})
+    connection = http.client.HTTPConnection(server.http, timeout=60)
+    connection.request("POST", "/v1/embeddings", body)
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+def test_a_task_is_that_of_the_adapter(server):
+    code, answer = embeddings(server, "retrieval.query", "retrieval.query")
+    assert code == 200
+    case = EXPECTED["retrieval.query"][0]
+    assert case["text"] == EXPECTED[""][0]["text"]
+    assert_close(np.array(answer["data"][0]["embedding"]), np.array(case["embedding"]) / np.linalg.norm(case["embedding"]))
+    code, answer = embeddings(server, "retrieval.query", "retrieval.passage")
+    assert code == 400
+    assert "has the adapter 'retrieval.query' in its weights" in answer["error"]["message"]
 
 
 def test_models_say_their_prompts_and_why_an_adapter_is_refused(client):

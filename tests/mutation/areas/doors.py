@@ -45,6 +45,9 @@ MUTANTS = {
          "value.kind() != Kind::kArray || value.size() < 1"),
         ("if (given && «*given < minimum»)", "*given < 0"),
         ("if («KindOfFirst(value) == Kind::kInteger») return IdsFromJson", "false"),
+        ("one.name != ending || («ending != \"query\" && ending != \"passage\"»)", "false"),
+        ("if («absl::c_linear_search(kOthers, *task)») return", "false"),
+        ("side = left ? «Truncation::kLeft»", "Truncation::kRight"),
     ],
     "server/http/doors/vllm/score.cc": [
         ("first[«first.size() == 1 ? 0 : i»]", "0"),
@@ -60,7 +63,7 @@ MUTANTS = {
         ("!activation && «kind_->always_activated»", "true"),
     ],
     "server/http/doors/vllm/vllm.cc": [
-        ('side == "left" && input.truncation == Truncation::kRight', 'false'),
+        ("if («input.truncation == Truncation::kRight») input.truncation", "false"),
     ],
     "server/http/doors/json_message.cc": [
         ("root().kind() != JsonView::Kind::kObject", "false"),
@@ -97,15 +100,24 @@ MUTANTS = {
     ],
     "server/http/doors/answer_form.cc": [
         ("if («value->kind() != JsonView::Kind::kArray») return", "true"),
-        ('value.String() == "float"', "true"),
+        ("if («value.String() == word») return absl::OkStatus();", "true"),
+        ('return «CheckOnlyWord(request, "modality", "text")»;', "absl::OkStatus()"),
+    ],
+    "server/http/doors/dialects.cc": [
+        ("cuts ? Truncation::kRight : Truncation::kNone", "Truncation::kRight"),
+        ("if («!std::holds_alternative<std::string>(sequence)») return absl::OkStatus();", "false"),
+        ("!side || «truncation == Truncation::kNone» ||", "false"),
+        ("if («word») {\n      return absl::InvalidArgumentError", "false"),
+        ("if (!activation) given = false;", ""),
+        ("if (given) normalize = given;", ""),
+        ("value && value != given.value_or(*value)", "false"),
+        ("if («!first.empty()») {", "false"),
     ],
     "server/http/doors/openai.cc": [
         ("ATTENDANT_RETURN_IF_ERROR(CheckAnswerForm(request));", ""),
         ("if (tokens) truncation = Truncation::kRight;", ""),
-        ("cuts ? Truncation::kRight : Truncation::kNone", "Truncation::kRight"),
         ("«kOfTei ? Truncation::kRight : Truncation::kNone», input.truncation", "Truncation::kRight"),
         ("kOfTei || «input.dims > 0»", "false"),
-        ("if (!std::holds_alternative<std::string>(sequence)) return absl::OkStatus();", ""),
     ],
     "server/http/json/json_writer.cc": [
         ("kShortEscapes.find(c) != absl::string_view::npos", "false"),

@@ -108,6 +108,30 @@ TEST_F(OpenAiUnnormalizedTest, TeisPathNormalizesAlways) {
   EXPECT_EQ(Embed("/embeddings", R"(,"dimensions":4)"), Normalized(4));
 }
 
+// As TEI's, Jina's and vLLM's clients say it.
+TEST_F(OpenAiUnnormalizedTest, ARequestMaySayWhetherItsEmbeddingsAreNormalized) {
+  const std::vector<float> raw = ByGrpc({"hello"})[0];
+  const std::vector<float> first(raw.begin(), raw.begin() + 4);
+  for (const char* yes : {R"(,"normalize":true)", R"(,"normalized":true)",
+                          R"(,"normalized":true,"use_activation":true)"}) {
+    EXPECT_EQ(Embed(kPath, yes), Normalized(16)) << yes;
+  }
+  EXPECT_EQ(Embed(kPath, R"(,"use_activation":true)"), raw);
+  for (const char* no :
+       {R"(,"normalize":false)", R"(,"normalized":false)", R"(,"use_activation":false)",
+        R"(,"use_activation":false,"normalize":false)"}) {
+    EXPECT_EQ(Embed(kPath, no), raw) << no;
+    EXPECT_EQ(Embed("/embeddings", no), raw) << no;
+    EXPECT_EQ(Embed(kPath, absl::StrCat(no, R"(,"dimensions":4)")), first) << no;
+  }
+  for (const char* both :
+       {R"("normalize":true,"normalized":false)", R"("normalized":true,"use_activation":false)"}) {
+    const HttpAnswer answer = Post(kPath, absl::StrCat(R"({"input":"hello",)", both, "}"));
+    EXPECT_EQ(answer.code, 400) << both;
+    EXPECT_THAT(answer.body, HasSubstr("normalized contradicts another one")) << both;
+  }
+}
+
 TEST_F(OpenAiTest, ALongTextIsRefusedUnlessItMayBeCut) {
   std::string text;
   for (int i = 0; i < 40; ++i) text += "hello ";
@@ -136,6 +160,36 @@ TEST_F(OpenAiTest, TruncateSaysWhichSideOfALongTextGoes) {
     EXPECT_NE(end.body, start.body);
     EXPECT_EQ(embed(path, "true").body, end.body);
   }
+}
+
+// vLLM's clients name the side in one field, TEI's in another.
+TEST_F(OpenAiTest, AFieldSaysWhereALongTextIsCut) {
+  std::string text = "hello";
+  for (int i = 0; i < 40; ++i) text += " world";
+  const auto embed = [&](const std::string& fields) {
+    return Post(kPath, absl::StrCat(R"({"model":"tiny","input":")", text, R"(",)", fields, "}"));
+  };
+  const HttpAnswer end = embed(R"("truncate":"END")"), start = embed(R"("truncate":"START")");
+  ASSERT_NE(end.body, start.body);
+  for (const char* cut :
+       {R"("truncate_prompt_tokens":-1)", R"("truncate":true)", R"("truncation":true)"}) {
+    for (const char* field : {"truncation_side", "truncation_direction"}) {
+      const auto at = [&](const char* side) {
+        return embed(absl::StrCat(cut, ",\"", field, "\":\"", side, "\"")).body;
+      };
+      EXPECT_EQ(at("left"), start.body) << cut;
+      EXPECT_EQ(at("Left"), start.body) << cut;
+      EXPECT_EQ(at("right"), end.body) << cut;
+    }
+  }
+  EXPECT_EQ(embed(R"("truncation_side":"left")").code, 400) << "no cut";
+  EXPECT_EQ(embed(R"("truncate":"START","truncation_side":"left")").body, start.body);
+  for (const char* other : {R"("truncate":"END","truncation_side":"left")",
+                            R"("truncate":"START","truncation_direction":"Right")"}) {
+    EXPECT_THAT(embed(other).body, HasSubstr("names another side than truncate does")) << other;
+  }
+  EXPECT_THAT(embed(R"("truncate":true,"truncation_side":"both")").body,
+              HasSubstr("truncation_side must be left or right"));
 }
 
 TEST_F(OpenAiTest, VoyagesFieldsAreReadWhereTheOthersAreNot) {
@@ -173,7 +227,10 @@ TEST_F(OpenAiTest, OtherFormsOfAnswersAreRefusedByName) {
           Case{"embed_dtype", {R"("float32")"}, {R"("float16")", "32"}},
           Case{"endianness", {R"("native")", R"("little")"}, {R"("big")"}},
           Case{"return_multivector", {"false"}, {"true", "1"}},
-          Case{"late_chunking", {"false"}, {"true"}}}) {
+          Case{"late_chunking", {"false"}, {"true"}},
+          Case{"modality",
+               {R"("text")", R"(["text","text"])"},
+               {R"("image")", R"(["text","image"])"}}}) {
       for (const char* value : c.usual) EXPECT_EQ(post(c.field, value).body, usual) << c.field;
       for (const char* value : c.others) {
         const HttpAnswer answer = post(c.field, value);
@@ -213,9 +270,39 @@ TEST_F(OpenAiPromptsTest, OtherInputTypesHaveTheDefaultPrompt) {
   EXPECT_EQ(Embed(R"("hello")", R"(,"input_type":"")"), usual);
 }
 
+// Jina's clients say what a text is by `task`, TEI's name a prompt.
+TEST_F(OpenAiPromptsTest, ATaskOrANameChoosesThePrompt) {
+  const std::string usual = Embed(R"("hello")");
+  const std::string query = Embed(R"("hello")", R"(,"input_type":"query")");
+  const std::string plain = Embed(R"("hello")", R"(,"input_type":"document")");
+  EXPECT_NE(plain, usual);
+  for (const char* task : {"retrieval.query", "code.query", "query"}) {
+    EXPECT_EQ(Embed(R"("hello")", absl::StrCat(R"(,"task":")", task, "\"")), query) << task;
+  }
+  EXPECT_EQ(Embed(R"("hello")", R"(,"task":"retrieval.passage")"), plain);
+  EXPECT_EQ(Embed(R"("hello")", R"(,"prompt_name":"query","task":null)"), query);
+  EXPECT_EQ(Embed(R"("hello")", R"(,"prompt_name":"")"), plain);
+  for (const char* task :
+       {"text-matching", "separation", "classification", "clustering", "usual"}) {
+    EXPECT_EQ(Embed(R"("hello")", absl::StrCat(R"(,"task":")", task, "\"")), usual) << task;
+  }
+  for (const auto& [fields, message] :
+       {std::pair{R"("task":"embed")", "task must be a prompt"},
+        {R"("task":"retrieval.document")", "task must be a prompt"},
+        {R"("task":"passage")", "task must be a prompt"},
+        {R"("prompt_name":"other")", "prompt_name is 'other'"},
+        {R"("task":"query","input_type":"query")", "task and input_type exclude each other"},
+        {R"("task":"query","prompt_name":"query")", "prompt_name and task exclude each other"}}) {
+    const HttpAnswer answer = Post(kPath, absl::StrCat(R"({"input":"hello",)", fields, "}"));
+    EXPECT_EQ(answer.code, 400) << fields;
+    EXPECT_THAT(answer.body, HasSubstr(message)) << fields;
+  }
+}
+
 TEST_F(OpenAiPromptsTest, TokenIdsHaveNoPromptWhateverTheirType) {
   for (const char* input : {"[2,4,3]", "[[2,4,3]]", R"(["hello",[2,4,3]])"}) {
     EXPECT_EQ(Embed(input, R"(,"input_type":"query")"), Embed(input)) << input;
+    EXPECT_EQ(Embed(input, R"(,"task":"retrieval.query")"), Embed(input)) << input;
   }
 }
 

@@ -208,11 +208,17 @@ TEST_F(VllmTest, PoolingInBase64) {
 
 TEST_F(VllmTest, PoolingRefusesByName) {
   const json request = {{"model", "tiny"}, {"input", "hello"}};
-  const std::pair<const char*, json> cases[] = {
-      {"encoding_format", "bytes"}, {"task", "plugin"},         {"task", "token_embed"},
-      {"embed_dtype", "float16"},   {"dimensions", 4},          {"messages", json::array()},
-      {"endianness", "big"},        {"embedding_type", "int8"}, {"add_special_tokens", false},
-      {"truncate_prompt_tokens", 3}};
+  const std::pair<const char*, json> cases[] = {{"encoding_format", "bytes"},
+                                                {"task", "plugin"},
+                                                {"task", "token_embed"},
+                                                {"embed_dtype", "float16"},
+                                                {"dimensions", 4},
+                                                {"messages", json::array()},
+                                                {"normalize", false},
+                                                {"endianness", "big"},
+                                                {"embedding_type", "int8"},
+                                                {"add_special_tokens", false},
+                                                {"truncate_prompt_tokens", 3}};
   for (const auto& [field, value] : cases) {
     ExpectRefused("/pooling", With(request, field, value), std::string(field) + " must be");
   }

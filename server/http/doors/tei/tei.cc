@@ -4,10 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/http/doors/cosine.h"
 #include "server/http/doors/inputs.h"
@@ -197,14 +195,9 @@ HttpResponse TeiError(const HttpFailure& failure) {
 absl::Status TeiTruncationFromJson(JsonView request, EncodeInput& input) {
   bool truncate = true;
   ATTENDANT_RETURN_IF_ERROR(request.Read("truncate", truncate));
-  std::string direction = "right";
-  ATTENDANT_RETURN_IF_ERROR(request.Read("truncation_direction", direction));
-  const bool left = absl::EqualsIgnoreCase(direction, "left");
-  if (!left && !absl::EqualsIgnoreCase(direction, "right")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("truncation_direction must be left or right, not ", Quote(direction)));
-  }
-  input.truncation = !truncate ? Truncation::kNone : left ? Truncation::kLeft : Truncation::kRight;
+  std::optional<Truncation> side = Truncation::kRight;
+  ATTENDANT_RETURN_IF_ERROR(SideFromJson(request, "truncation_direction", side));
+  input.truncation = truncate ? *side : Truncation::kNone;
   return absl::OkStatus();
 }
 

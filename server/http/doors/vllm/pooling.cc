@@ -106,7 +106,7 @@ absl::StatusOr<const PoolingKind*> KindFromJson(JsonView request, const EncoderM
 absl::Status CheckUnsupported(JsonView request) {
   ATTENDANT_RETURN_IF_ERROR(CheckAnswerForm(request));
   ATTENDANT_RETURN_IF_ERROR(CheckSpecialTokens(request));
-  for (const absl::string_view field : {"dimensions", "messages"}) {
+  for (const absl::string_view field : {"dimensions", "messages", "normalize"}) {
     const std::optional<JsonView> value = request.Find(field);
     if (value) return WrongJsonType(field, "absent", *value);
   }
@@ -162,7 +162,8 @@ std::string PoolingSchema() {
                       R"(,"task":{"enum":["embed","classify","token_embed","token_classify"]},)",
                       AnswerFormProperties(),
                       R"(,"add_special_tokens":{"const":true},)"
-                      R"("dimensions":{"type":"null"},"messages":{"type":"null"}}})");
+                      R"("dimensions":{"type":"null"},"messages":{"type":"null"},)"
+                      R"("normalize":{"type":"null"}}})");
 }
 
 constexpr char kValuesSchema[] = R"({"oneOf":[{"type":"array","items":{"type":"number"}},

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/doors/vllm/vllm.h"
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "server/http/doors/inputs.h"
 #include "server/http/doors/openai.h"
 #include "server/http/doors/vllm/parts.h"
 #include "server/http/json/json_writer.h"
@@ -14,15 +16,9 @@ namespace attendant {
 absl::Status VllmTruncationFromJson(JsonView request, EncodeInput& input) {
   input.truncation = Truncation::kNone;
   ATTENDANT_RETURN_IF_ERROR(PromptTokensFromJson(request, input.truncation));
-  std::string side = "right";
-  ATTENDANT_RETURN_IF_ERROR(request.Read("truncation_side", side));
-  if (side != "left" && side != "right") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("truncation_side must be left or right, not ", Quote(side)));
-  }
-  if (side == "left" && input.truncation == Truncation::kRight) {
-    input.truncation = Truncation::kLeft;
-  }
+  std::optional<Truncation> side;
+  ATTENDANT_RETURN_IF_ERROR(SideFromJson(request, "truncation_side", side));
+  if (input.truncation == Truncation::kRight) input.truncation = side.value_or(Truncation::kRight);
   return absl::OkStatus();
 }
 

@@ -86,4 +86,12 @@ absl::Status PromptFromJson(JsonView request, const EncoderModel& model, EncodeI
   return InputTypeFromJson(request, model.prompts, UnknownInputType::kDefaultPrompt, input);
 }
 
+absl::Status RawScoresFromJson(JsonView request, EncodeInput& input) {
+  bool raw = false, activation = true;
+  ATTENDANT_RETURN_IF_ERROR(request.Read("raw_scores", raw));
+  ATTENDANT_RETURN_IF_ERROR(request.Read("use_activation", activation));
+  if (raw || !activation) input.score_activation = ScoreActivation::kNone;
+  return absl::OkStatus();
+}
+
 }  // namespace attendant

@@ -39,4 +39,11 @@ inline constexpr absl::string_view kPromptProperties =
     R"("input_type":{"type":"string","description":)"
     R"("as of /v2/embed; other words have the default prompt"})";
 
+// Leaves scores as the model computes them where Infinity's raw_scores is true, or vLLM's
+// use_activation false.
+absl::Status RawScoresFromJson(JsonView request, EncodeInput& input);
+inline constexpr absl::string_view kRawScoresProperties =
+    R"("raw_scores":{"type":"boolean","default":false},)"
+    R"("use_activation":{"type":"boolean","default":true})";
+
 }  // namespace attendant

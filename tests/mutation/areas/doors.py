@@ -112,6 +112,8 @@ MUTANTS = {
         ("if (given) normalize = given;", ""),
         ("value && value != given.value_or(*value)", "false"),
         ("if («!first.empty()») {", "false"),
+        ("raw || «!activation»", "false"),
+        ("«raw» || !activation", "false"),
     ],
     "server/http/doors/openai.cc": [
         ("ATTENDANT_RETURN_IF_ERROR(CheckAnswerForm(request));", ""),

@@ -77,6 +77,47 @@ TEST_F(RerankTest, TextsAndRawScoresOnDemand) {
   }
 }
 
+// Infinity's clients ask for logits by raw_scores, vLLM's by use_activation.
+TEST_F(RerankTest, ScoresOfDocumentsAreRawOnDemand) {
+  const nlohmann::json raw =
+      Ask("/rerank", {{"query", "hello"}, {"texts", kTexts}, {"raw_scores", true}});
+  nlohmann::json request = {{"model", "tiny"}, {"query", "hello"}, {"documents", kTexts}};
+  for (const char* path : {"/rerank", "/v1/rerank", "/v2/rerank"}) {
+    for (const auto& [field, value] : {std::pair{"raw_scores", true}, {"use_activation", false}}) {
+      nlohmann::json asked = request;
+      asked[field] = value;
+      const nlohmann::json results = Ask(path, asked)["results"];
+      asked[field] = !value;
+      const nlohmann::json usual = Ask(path, asked)["results"];
+      for (size_t i = 0; i < kTexts.size(); ++i) {
+        EXPECT_EQ(results[i]["relevance_score"], raw[i]["score"]) << path << " " << field;
+        EXPECT_NE(usual[i]["relevance_score"], raw[i]["score"]) << path << " " << field;
+      }
+    }
+  }
+}
+
+TEST_F(RerankTest, FieldsSayHowLongDocumentsAreCut) {
+  std::string text = "hello";
+  for (int i = 0; i < 80; ++i) text += " world";
+  const auto ask = [&](const std::string& path, const std::string& fields) {
+    return Post(path,
+                R"({"model":"tiny","query":"hello","documents":[")" + text + "\"]" + fields + "}");
+  };
+  for (const char* path : {"/rerank", "/v1/rerank", "/v2/rerank"}) {
+    const auto score = [&](const std::string& fields) {
+      return Json(ask(path, fields))["results"][0]["relevance_score"];
+    };
+    EXPECT_EQ(score(R"(,"truncate_prompt_tokens":-1,"truncation":true)"), score(""));
+    EXPECT_NE(score(R"(,"truncation_side":"left")"), score(""));
+    for (const char* refused : {R"(,"truncation":false)", R"(,"truncate_prompt_tokens":8)",
+                                R"(,"rank_fields":["title","text"])"}) {
+      EXPECT_EQ(ask(path, refused).code, 400) << path << refused;
+    }
+    EXPECT_EQ(score(R"(,"rank_fields":["text"])"), score(""));
+  }
+}
+
 TEST_F(RerankTest, CohereGivesTheFirstOnes) {
   const nlohmann::json ranks = Ask("/rerank", {{"query", "hello"}, {"texts", kTexts}});
   const nlohmann::json answer = Ask("/v2/rerank", {{"model", "tiny"},

@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
+#include "server/http/doors/answer_form.h"
 #include "server/http/doors/cohere/cohere.h"
+#include "server/http/doors/dialects.h"
 #include "server/http/doors/inputs.h"
 #include "server/http/json/json_writer.h"
 #include "server/requests/ranking.h"
@@ -34,6 +36,9 @@ class DocumentsTranslation final : public DoorTranslation {
     EncodeInput input = ScoresInput();
     ATTENDANT_RETURN_IF_ERROR(
         PairsFromJson(request, "query", "documents", limits, input.sequences));
+    ATTENDANT_RETURN_IF_ERROR(CheckOnlyWord(request, "rank_fields", "text"));
+    ATTENDANT_RETURN_IF_ERROR(RawScoresFromJson(request, input));
+    ATTENDANT_RETURN_IF_ERROR(CutFromJson(request, Truncation::kRight, input.truncation));
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "max_tokens_per_doc", input.max_tokens));
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "top_n", top_, dialect_.min_top));
     if (top_ == 0) top_ = static_cast<int64_t>(input.sequences.size());
@@ -102,7 +107,8 @@ std::string RerankRequestSchema(const RerankDialect& dialect, bool model) {
       R"("top_n":{"type":"integer","minimum":)",
       dialect.min_top, R"(},"max_tokens_per_doc":)", kCountSchema,
       R"(,"return_documents":{"type":"boolean","default":)",
-      dialect.has_documents ? "true" : "false", "}}}");
+      dialect.has_documents ? "true" : "false", "},", CutProperties(/*cuts=*/true), ",",
+      kRawScoresProperties, R"(,"rank_fields":{"type":"array","items":{"const":"text"}}}})");
 }
 
 // Clients of Jina read `detail`. Those of Cohere's first version ask here too.

@@ -13,7 +13,8 @@ namespace attendant {
 
 // Cohere's /v2/rerank and Jina's /v1/rerank, which vLLM serves too: one shape, but Jina's answer
 // has the documents unless return_documents is false, and top_n may be 0, for all. A score is the
-// sigmoid of the reranker's logit. `dependencies` must outlive the routes.
+// sigmoid of the reranker's logit unless the request asks for that itself. `dependencies` must
+// outlive the routes.
 std::vector<HttpRoute> RerankRoutes(const DoorDependencies& dependencies);
 
 // Jina's shape on another path. The answer has this id and this name of a model.

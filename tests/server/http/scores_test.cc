@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/server/http/doors_fixture.h"
 #include "tests/server/tiny_model.h"
 
@@ -306,6 +307,24 @@ TEST_F(PredictTest, RefusesWhatIsNoTextAndNoPair) {
     EXPECT_EQ(Post("/predict", body).code, 400) << body;
   }
   EXPECT_THAT(Post("/predict", "[]").body, HasSubstr("must be a JSON object"));
+}
+
+// A model with vectors of tokens scores pairs, but has no labels.
+class LateRerankTest : public DoorsTest {
+ protected:
+  LateRerankTest() : DoorsTest({.models = {{"colbert", "tests/golden/colbert/stanford_bert"}}}) {}
+};
+
+TEST_F(LateRerankTest, PredictsNothing) {
+  const std::string header = "X-Model: colbert\r\n";
+  for (const char* inputs :
+       {R"(["how tall?","it rains"])", R"([["how tall?","it rains"]])", R"("it rains")"}) {
+    const HttpAnswer answer = Post("/predict", absl::StrCat("{\"inputs\":", inputs, "}"), header);
+    EXPECT_EQ(answer.code, 400) << inputs;
+    EXPECT_THAT(answer.body, HasSubstr("'colbert' is no classifier")) << inputs;
+  }
+  EXPECT_EQ(Post("/", R"({"inputs":["how tall?","it rains"]})", header).code, 200) << "as /embed";
+  EXPECT_EQ(Post("/rerank", R"({"query":"a","texts":["it rains"]})", header).code, 200);
 }
 
 }  // namespace

@@ -68,6 +68,10 @@ class PredictTranslation final : public DoorTranslation {
   explicit PredictTranslation(const EncoderModel& model) : model_(model) {}
 
   absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
+    if (!model_.classifier.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model '", model_.name, "' is no classifier: it has no labels"));
+    }
     EncodeInput input;
     input.scores = true;
     ATTENDANT_RETURN_IF_ERROR(ScoreOptionsFromJson(request, input));

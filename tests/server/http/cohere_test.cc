@@ -86,6 +86,8 @@ TEST_F(CohereTest, InputsAreTexts) {
               HasSubstr("inputs must be an array of objects"));
   EXPECT_THAT(Post(kPath, R"({"model":"tiny","inputs":[{}],"texts":["a"]})").body,
               HasSubstr("texts and inputs exclude each other"));
+  EXPECT_THAT(Post(kPath, R"({"model":"tiny","texts":["a"],"images":["data:"]})").body,
+              HasSubstr("images must be absent, not an array"));
 }
 
 TEST_F(CohereTest, FloatIsTheDefault) {

@@ -102,6 +102,8 @@ constexpr char kInputsSchema[] = R"({"type":"array","items":{"type":"object",
 // `texts`, or instead `inputs`, where Cohere takes images beside texts.
 absl::Status CohereTextsFromJson(JsonView request, const EncodeLimits& limits,
                                  Sequences& sequences) {
+  const std::optional<JsonView> images = request.Find("images");
+  if (images) return WrongJsonType("images", "absent", *images);
   if (!request.Find("inputs")) return TextsFromJson(request, "texts", limits, sequences);
   ATTENDANT_ASSIGN_OR_RETURN(const JsonView inputs,
                              ListFromJson(request, "inputs", "an array of objects", limits));

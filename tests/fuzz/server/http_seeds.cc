@@ -186,9 +186,12 @@ void HeadSeeds(const Seeds& seeds) {
            {"foreign", "Origin: https://example.com\r\n"},
            {"coding", "Content-Encoding: br\r\nAccept-Encoding: gzip;q=0, *;q=2\r\n"},
            {"not_gzip", "Content-Encoding: gzip\r\n"},
+           {"twice", "x-model: tiny\r\nx-model: tiny\r\n"},
            {"upgrade", "Connection: upgrade\r\nUpgrade: h2c\r\n"}}) {
     seeds.Add("head_" + kind, WithHead("POST /embed", head, embed));
   }
+  seeds.Add("head_members", WithHead("POST /embed", "Content-Encoding: x-gzip\r\n",
+                                     Gzip(embed.substr(0, 3)) + Gzip("") + Gzip(embed.substr(3))));
   // Of a member that says it inflates to 4 GiB.
   std::string bomb = Gzip(Repeated("a", 1 << 16));
   for (size_t i = bomb.size() - 4; i < bomb.size(); ++i) bomb[i] = '\xff';

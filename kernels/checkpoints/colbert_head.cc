@@ -33,9 +33,6 @@ TokenHead VectorsOf(const LinearWeights& out, std::shared_ptr<const void> storag
           .storage = std::move(storage)};
 }
 
-// Between two linear layers, and of a vector.
-constexpr int64_t kMaxDims = 4096;
-
 absl::StatusOr<JsonFolder> ReadModuleFolder(const JsonFolder& folder, const JsonNode& module) {
   std::string path;
   ATTENDANT_RETURN_IF_ERROR(module.Require("path", path));
@@ -64,11 +61,8 @@ absl::StatusOr<HeadLinear> ReadTokenDense(const JsonFolder& folder, int64_t widt
     return absl::UnimplementedError(absl::StrCat(
         folder.path(), "/config.json: vectors of tokens are supported without an activation"));
   }
-  if (dense.linear.outputs > kMaxDims) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(folder.path(), "/config.json: out_features is ", dense.linear.outputs,
-                     ", of vectors of tokens the limit is ", kMaxDims));
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckVectorDims(
+      absl::StrCat(folder.path(), "/config.json: `out_features`"), dense.linear.outputs));
   return AddResidual(std::move(dense));
 }
 
@@ -151,6 +145,7 @@ absl::StatusOr<LinearWeights> ReadStanfordLinear(int64_t hidden, TensorStore& st
   const std::string name = "linear.weight", bias_name = "linear.bias";
   const StoredTensor* stored = store.Find(name);
   const int64_t outputs = stored == nullptr || stored->dims.empty() ? 128 : stored->dims[0];
+  ATTENDANT_RETURN_IF_ERROR(CheckVectorDims(absl::StrCat("tensor `", name, "`"), outputs));
   const std::array<int64_t, 2> dims = {outputs, hidden};
   const std::array<int64_t, 1> bias_dims = {outputs};
   constexpr absl::string_view kSource = "the encoder makes it";

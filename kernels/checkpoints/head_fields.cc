@@ -43,4 +43,11 @@ absl::StatusOr<std::vector<std::string>> ReadLabels(const JsonNode& config, int6
   return labels;
 }
 
+absl::Status CheckVectorDims(absl::string_view source, int64_t dims) {
+  constexpr int64_t kMaxDims = 4096;
+  if (dims <= kMaxDims) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      source, " gives ", dims, " values, of vectors of tokens the limit is ", kMaxDims));
+}
+
 }  // namespace attendant

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -25,5 +26,9 @@ absl::StatusOr<int64_t> CountLabels(const JsonNode& config, absl::string_view ou
 // The names of `count` labels: of `id2label`, else LABEL_0 and so on. INVALID_ARGUMENT if
 // `id2label` lacks one.
 absl::StatusOr<std::vector<std::string>> ReadLabels(const JsonNode& config, int64_t count);
+
+// INVALID_ARGUMENT, beginning with `source`, where a token's vector would have so many `dims` that
+// the rows of a batch take more memory than any model is worth.
+absl::Status CheckVectorDims(absl::string_view source, int64_t dims);
 
 }  // namespace attendant

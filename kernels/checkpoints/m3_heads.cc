@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "kernels/checkpoints/head_fields.h"
 #include "kernels/checkpoints/read_tensor.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/tensor_store.h"
@@ -17,6 +18,7 @@ namespace attendant {
 namespace {
 
 absl::StatusOr<LinearWeights> ReadLinear(int64_t outputs, int64_t hidden, TensorStore& store) {
+  ATTENDANT_RETURN_IF_ERROR(CheckVectorDims("tensor `weight`", outputs));
   const std::array<int64_t, 2> dims = {outputs, hidden};
   const std::array<int64_t, 1> bias_dims = {outputs};
   constexpr absl::string_view kSource = "the encoder makes it";

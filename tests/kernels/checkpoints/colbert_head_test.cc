@@ -142,6 +142,10 @@ TEST(ColbertHeadTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(
       std::string(folder.Load(kStanford, {FloatTensor("linear.weight", {0, 2}, {})}).message()),
       HasSubstr("`linear.weight` has shape [0, 2], which holds no value"));
+  const auto many = FloatTensor("linear.weight", {4097, 2}, std::vector<float>(4097 * 2));
+  EXPECT_THAT(
+      std::string(folder.Load(kStanford, {many}).message()),
+      HasSubstr("`linear.weight` gives 4097 values, of vectors of tokens the limit is 4096"));
   folder.WriteDense(Dense(R"("torch.nn.modules.activation.Tanh")"));
   EXPECT_TRUE(absl::IsUnimplemented(folder.Load("{}", Others())));
   folder.WriteDense(Dense(R"("torch.nn.modules.linear.Identity", "use_residual": true)"));

@@ -260,6 +260,13 @@ TEST(M3HeadsTest, RefusesWhatDoesNotFit) {
   M3 no_bias;
   no_bias.Write("colbert_linear.safetensors", {FloatTensor("weight", {1, 2}, {1, 2})});
   EXPECT_THAT(std::string(no_bias.Load().message()), HasSubstr("tensor `bias` is missing"));
+  M3 long_vectors;
+  long_vectors.Write("colbert_linear.safetensors",
+                     {FloatTensor("weight", {4097, 2}, std::vector<float>(4097 * 2)),
+                      FloatTensor("bias", {4097}, std::vector<float>(4097))});
+  EXPECT_THAT(std::string(long_vectors.Load().message()),
+              HasSubstr("colbert_linear.safetensors: tensor `weight` gives 4097 values, of vectors "
+                        "of tokens the limit is 4096"));
   M3 broken;
   WriteFile(broken.directory / "sparse_linear.safetensors", "no safetensors");
   EXPECT_THAT(std::string(broken.Load().message()), HasSubstr("sparse_linear.safetensors"));

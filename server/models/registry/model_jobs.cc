@@ -142,8 +142,10 @@ absl::StatusOr<std::vector<ModelSource>> ModelRegistry::FindSources(const std::s
 absl::Status ModelRegistry::RunLoad(const std::string& name) {
   absl::StatusOr<std::vector<ModelSource>> sources = FindSources(name);
   if (!sources.ok()) {
-    // What was to be loaded at the start has failed; what serves stays.
-    FailLoads(name, sources.status(), [](const ModelEntry& entry) { return !entry.built_in; });
+    // What was to be loaded at the start has failed; what serves stays, and what is idle: a request
+    // loads it from where it was.
+    FailLoads(name, sources.status(),
+              [](const ModelEntry& entry) { return !entry.built_in && !entry.status.IsIdle(); });
     return sources.status();
   }
   absl::Status status;

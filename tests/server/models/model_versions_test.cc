@@ -197,6 +197,18 @@ TEST_F(IdleVersionsTest, AClientsLoadLoadsWhatIsIdle) {
   EXPECT_EQ(loads_, 4);
 }
 
+// The error is the repository's: no load of theirs has failed.
+TEST_F(IdleVersionsTest, AFailedLookUpLeavesWhatIsIdleAsItIs) {
+  SetFindError(absl::UnavailableError("stale handle"));
+  EXPECT_TRUE(absl::IsUnavailable(Load()));
+  for (const ModelStatus& version : registry_.List()) {
+    EXPECT_EQ(version.state, ModelState::kIdle);
+    EXPECT_TRUE(version.error.ok()) << version.error;
+  }
+  EXPECT_TRUE(registry_.Ready().ok());
+  EXPECT_TRUE(registry_.NeedsLoad("tiny")) << "a request loads it";
+}
+
 class PolledIdleVersionsTest : public IdleVersionsTest {
  protected:
   PolledIdleVersionsTest() : IdleVersionsTest(ModelControl::kPoll) {}

@@ -244,6 +244,7 @@ class OneDnnMatmul::Executor final : public MatmulExecutor {
 
   bool Run(int64_t rows, const void* x, const void* packed_weight, const MatmulTerms& terms,
            void* y) override {
+    if (rows == 0) return true;
     UseOneThread();
     const float* bias = terms.bias;
     if (matmul_.depth_ != matmul_.options().k) x = PadRows(rows, x);

@@ -75,6 +75,7 @@ class TileExecutor final : public MatmulExecutor {
 
   bool Run(int64_t rows, const void* x, const void* packed_weight, const MatmulTerms& terms,
            void* y) override {
+    if (rows == 0) return true;
     MatmulArgs args = common_args_;
     args.x = x;
     args.weight = packed_weight;

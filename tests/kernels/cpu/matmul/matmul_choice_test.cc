@@ -103,6 +103,18 @@ std::vector<float> Multiply(const Matmul& matmul, const Problem& problem) {
   return y;
 }
 
+TEST_P(MatmulChoiceTest, NoRowsAreNoWork) {
+  for (const DType dtype : float_dtypes()) {
+    const auto matmul =
+        CreateMatmul(*level_, {.dtype = dtype, .k = 64, .n = 96, .max_rows = kMaxRows});
+    ASSERT_TRUE(matmul.ok()) << matmul.status();
+    std::vector<char> scratchpad((*matmul)->scratchpad_bytes() + 64);
+    const std::vector<std::byte> packed(static_cast<size_t>((*matmul)->packed_bytes()));
+    EXPECT_TRUE(
+        (*matmul)->NewExecutor(scratchpad.data())->Run(0, nullptr, packed.data(), {}, nullptr));
+  }
+}
+
 // oneDNN up to 3.8 lets a row read on into the next on AMX where k does not fill a tile, and
 // multiplies what it finds by 0.
 TEST_P(MatmulChoiceTest, WhatLiesBehindARowDoesNotLeakIntoIt) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,7 @@ constexpr absl::string_view kCode[] = {
     "nomic-ai/nomic-bert-2048--modeling_hf_nomic_bert.NomicBertModel",
     "modeling_hf_nomic_bert.NomicBertModel"};
 constexpr double kDefaultBase = 1000;
+constexpr int64_t kDefaultTrainedPositions = 2048;
 
 absl::Status ReadEncoder(const JsonNode& json, EncoderConfig& config) {
   ATTENDANT_ASSIGN_OR_RETURN(config, ReadBertFields(json, {.default_activation = "silu"}));
@@ -80,11 +82,16 @@ absl::Status ReadExperts(const JsonNode& json, EncoderConfig& config) {
 }
 
 // With a `rotary_scaling_factor`, sequences longer than those of the training turn by other angles
-// than shorter ones: they are not computed.
+// than shorter ones: they are not computed. Where it is absent the code has the factor 1, which
+// does so too; null is none.
 absl::Status LimitPositions(const JsonNode& json, EncoderConfig& config) {
-  if (!json.Has("rotary_scaling_factor")) return absl::OkStatus();
-  int64_t trained = 0;
-  ATTENDANT_RETURN_IF_ERROR(json.Require("max_trained_positions", trained));
+  const std::string factor = "rotary_scaling_factor", trained_field = "max_trained_positions";
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> names, json.FieldNames());
+  const bool absent = !std::binary_search(names.begin(), names.end(), factor);
+  if (!absent && !json.Has(factor)) return absl::OkStatus();
+  int64_t trained = kDefaultTrainedPositions;
+  ATTENDANT_RETURN_IF_ERROR(absent ? json.Read(trained_field, trained)
+                                   : json.Require(trained_field, trained));
   config.max_positions = std::min(config.max_positions, trained);
   return absl::OkStatus();
 }

@@ -61,6 +61,20 @@ TEST(NomicBertTest, ServesWhatIsNotScaled) {
   EXPECT_TRUE(absl::IsInvalidArgument(Read(OldNomic(", \"rotary_scaling_factor\": 2")).status()));
 }
 
+// Where the factor is absent the code has 1, which scales too; null is none.
+TEST(NomicBertTest, AnAbsentScalingFactorScales) {
+  const auto positions = [](const std::string& more) {
+    const auto config = Read(
+        absl::StrReplaceAll(OldNomic(more), {{"\"n_positions\": 42", "\"n_positions\": 8192"}}));
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config.ok() ? config->encoder.max_positions : 0;
+  };
+  EXPECT_EQ(positions(", \"rotary_scaling_factor\": null"), 8192);
+  EXPECT_EQ(positions(", \"rotary_scaling_factor\": null, \"max_trained_positions\": 20"), 8192);
+  EXPECT_EQ(positions(""), 2048);
+  EXPECT_EQ(positions(", \"max_trained_positions\": 20"), 20);
+}
+
 TEST(NomicBertTest, RefusesByName) {
   for (const char* field : {"prenorm", "use_rms_norm", "causal", "parallel_block",
                             "rotary_emb_interleaved", "scale_attn_by_inverse_layer_idx"}) {

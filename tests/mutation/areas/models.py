@@ -194,7 +194,9 @@ MUTANTS = {
     ],
     "server/models/repository/folder_fingerprint.cc": [
         ("fs::directory_options::skip_permission_denied", "fs::directory_options::none"),
-        ("«if (error) return Unlisted(directory, error);»\n  std::sort", ""),
+        ("return error ? «Unlisted(folder, error)» : absl::OkStatus();", "absl::OkStatus()"),
+        ("        FollowLink(*entry, failed);\n", ""),
+        ("error || «Holds(real, root_)» || ", "false"),
         ("if (failed && «!IsAbsent(failed)»)", "false"),
         ("if (failed && «!IsAbsent(failed)»)", "true"),
         (" ||\n         «error == std::errc::too_many_symbolic_link_levels»", "false"),

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <filesystem>
 #include <string>
@@ -124,6 +125,36 @@ TEST_F(ModelRepositoryTest, AFingerprintChangesWithEachFileOfAServedVersion) {
   EXPECT_THAT(print(), HasSubstr("1_Pooling"));
   Add("m/3");
   EXPECT_THAT(print(), HasSubstr("m/3/config.json"));
+}
+
+// The loader reads them as if they lay in the version itself.
+TEST_F(ModelRepositoryTest, AFingerprintChangesWithTheFilesOfALinkedFolder) {
+  Add("m");
+  Add(".shared/1_Pooling");
+  fs::create_directory_symlink(root_ / ".shared/1_Pooling", root_ / "m/1_Pooling");
+  const ModelRepository repository(root_.path(), 1);
+  const auto print = [&repository] { return repository.Read()->models.at("m").fingerprint; };
+  const std::string first = print();
+  EXPECT_THAT(first, HasSubstr("m/1_Pooling/config.json"));
+  EXPECT_EQ(print(), first);
+  WriteFile(root_ / ".shared/1_Pooling/config.json", "{ }");
+  EXPECT_NE(print(), first);
+}
+
+TEST_F(ModelRepositoryTest, LinkedFoldersThatLeadInACircleAreReadOnce) {
+  Add("m/a");
+  Add("m/b");
+  Add("m");
+  fs::create_directory_symlink("..", root_ / "m/a/up");
+  fs::create_directory_symlink(root_.path(), root_ / "m/a/root");
+  for (const std::string name : {"1", "2", "3"}) {
+    fs::create_directory_symlink("../b", root_ / ("m/a/" + name));
+    fs::create_directory_symlink("../a", root_ / ("m/b/" + name));
+  }
+  const auto content = ModelRepository(root_.path(), 1).Read();
+  ASSERT_THAT(content->models, ElementsAre(Key("m")));
+  const std::string& print = content->models.at("m").fingerprint;
+  EXPECT_LE(std::count(print.begin(), print.end(), '\n'), 5) << "each folder, and each by one link";
 }
 
 TEST_F(ModelRepositoryTest, AFolderThatCannotBeListedMayBeAsItWas) {

@@ -13,6 +13,12 @@ namespace attendant {
 
 void CharacterSet::AddRange(char32_t first, char32_t last) { ranges_.emplace_back(first, last); }
 
+void CharacterSet::AddOutside(uint32_t major_categories) {
+  const bool known =
+      std::find(outside_.begin(), outside_.end(), major_categories) != outside_.end();
+  if (!known) outside_.push_back(major_categories);
+}
+
 void CharacterSet::Seal() {
   std::sort(ranges_.begin(), ranges_.end());
   std::vector<std::pair<char32_t, char32_t>> apart;

@@ -20,7 +20,7 @@ class CharacterSet {
  public:
   void AddRange(char32_t first, char32_t last);
   void AddCategories(uint32_t major_categories) { categories_ |= major_categories; }
-  void AddOutside(uint32_t major_categories) { outside_.push_back(major_categories); }
+  void AddOutside(uint32_t major_categories);
   void AddWhitespace() { whitespace_ = true; }
   void AddNonWhitespace() { non_whitespace_ = true; }
   void Invert() { inverted_ = !inverted_; }
@@ -30,6 +30,7 @@ class CharacterSet {
   bool Contains(char32_t character) const {
     return character < 0x80 ? ascii_[character] : Find(character);
   }
+  size_t num_ranges() const { return ranges_.size(); }  // sealed: those with gaps between them
   bool MayContainAscii() const { return ascii_.any(); }
   // False: it contains no character beyond ASCII.
   bool MayContainOthers() const;
@@ -51,13 +52,14 @@ class CharacterSet {
 // A regular expression that a tokenizer cuts text with. Alternatives of sequences of characters
 // and sets ([...], \s, \S, \p{L}, \P{N}) with greedy ?, *, +, {m,n}, m and n up to 64; (?i:...)
 // and (?:...) after fixed characters only, at most kMaxGroupDepth in each other; (?!...) of one set
-// at the end. The first alternative that matches counts, as in Oniguruma, where "ss" in (?i:...)
-// would match U+00DF too: such pairs are not supported, nor \S and \p{L} in brackets there.
-// Immutable, thread-safe.
+// at the end. Sets have at most kMaxRanges ranges of characters. The first alternative that matches
+// counts, as in Oniguruma, where "ss" in (?i:...) would match U+00DF too: such pairs are not
+// supported, nor \S and \p{L} in brackets there. Immutable, thread-safe.
 class Pattern {
  public:
   static constexpr size_t kMaxItems = 64;  // of a sequence; a match looks at them one in another
   static constexpr size_t kMaxGroupDepth = 32;  // a real pattern has 1
+  static constexpr size_t kMaxRanges = 1024;    // of a set; sequences have copies of it
 
   struct Match {
     size_t begin = 0;

@@ -182,7 +182,8 @@ class PatternParser {
       ParseElement(set, "[](){}?*+^$.|", ignore_case);
     }
     set.Seal();
-    return set;
+    if (set.num_ranges() <= Pattern::kMaxRanges) return set;
+    return Fail(), CharacterSet();
   }
 
   // In brackets and without case, Oniguruma adds all that folds to a character of these classes:

@@ -45,6 +45,7 @@ MUTANTS = {
         ("done < text.size() && out.size() <= max_bytes", "done < text.size()"),
     ],
     "server/text/unicode/pattern_parser.cc": [
+        ("set.num_ranges() <= Pattern::kMaxRanges", "true"),
         ("ignore_case && MayFold(tail)", "false"),
         ("ignore_case && AtClass()", "false"),
         ('absl::StrContains(«"SpP"», absl::string_view(position_ + 1, 1))', '"Sp"'),

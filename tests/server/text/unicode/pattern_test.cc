@@ -187,6 +187,24 @@ TEST(PatternTest, DeepGroupsAreNotSupported) {
   EXPECT_FALSE(Pattern::Parse(Repeated("(?:", 100'000)).ok());
 }
 
+// All 64 sequences of the pattern have a copy of such a set.
+TEST(PatternTest, SetsOfManyRangesAreNotSupported) {
+  const auto set = [](size_t ranges) {
+    std::string characters;
+    for (size_t i = 0; i < ranges; ++i) {
+      const size_t character = 0x1000 + 2 * i;
+      characters += static_cast<char>(0xE0 + (character >> 12));
+      characters += static_cast<char>(0x80 + (character >> 6) % 64);
+      characters += static_cast<char>(0x80 + character % 64);
+    }
+    return "[" + characters + "]";
+  };
+  EXPECT_TRUE(Pattern::Parse(set(1024)).ok());
+  EXPECT_FALSE(Pattern::Parse(set(1025)).ok());
+  EXPECT_FALSE(Pattern::Parse("(?:a|b)(?:a|b)" + set(1025) + "+").ok());
+  EXPECT_TRUE(Pattern::Parse("[" + Repeated("\\P{L}", 1025) + "]").ok());
+}
+
 TEST(CharacterClassTest, IsTheCategoryAndWhetherItIsWhitespace) {
   for (const char32_t c : {U'a', U'7', U' ', U'\n', U'\u3000', U'\u4E2D', U'\u00B2', U'\uFFFF',
                            U'\U0001F600', U'\U00010000', U'\U0010FFFF'}) {

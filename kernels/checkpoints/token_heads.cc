@@ -191,6 +191,7 @@ class TokenHeadReader {
       ATTENDANT_ASSIGN_OR_RETURN(const int64_t labels, CountLabels(json_, form.out, store_));
       // The matrix first: a shape may count more labels than it has values.
       ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.out, labels, config_.hidden, head.out));
+      ATTENDANT_RETURN_IF_ERROR(CheckLabelCount(form.out, labels));
       ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.out, ".bias", labels, head.out.bias));
       ATTENDANT_ASSIGN_OR_RETURN(head.labels, ReadLabels(json_, labels));
     }
@@ -201,6 +202,14 @@ class TokenHeadReader {
  private:
   bool Has(absl::string_view name, absl::string_view suffix) const {
     return store_.Find(absl::StrCat(name, suffix)) != nullptr;
+  }
+
+  // Each thread has room for 128 rows of them.
+  static absl::Status CheckLabelCount(absl::string_view out, int64_t labels) {
+    constexpr int64_t kMaxLabels = 1 << 16;
+    if (labels <= kMaxLabels) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", out, "` has ", labels, " labels, of tokens the limit is ", kMaxLabels));
   }
 
   absl::Status ReadTransform(const TokenHeadForm& form, TokenHead& head) {

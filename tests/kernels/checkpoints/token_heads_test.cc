@@ -211,6 +211,19 @@ TEST(TokenHeadsTest, AShapeWithoutValuesCountsNoLabels) {
                 "has shape [1125899906842624, 0], the encoder and the config make it");
 }
 
+TEST(TokenHeadsTest, ManyLabelsAreNoHead) {
+  const auto head = [](int64_t labels) {
+    const auto count = static_cast<size_t>(labels);
+    return std::vector<TestTensor>{
+        FloatTensor("classifier.weight", {labels, 2}, std::vector<float>(2 * count)),
+        FloatTensor("classifier.bias", {labels}, std::vector<float>(count))};
+  };
+  const Read most(Config("BertForTokenClassification"), head(1 << 16));
+  EXPECT_TRUE(most.heads.ok()) << most.heads.status();
+  ExpectRefused(Config("BertForTokenClassification"), head((1 << 16) + 1),
+                "`classifier` has 65537 labels, of tokens the limit is 65536");
+}
+
 struct M3 {
   TempDirectory directory;
   std::vector<TokenHead> heads;

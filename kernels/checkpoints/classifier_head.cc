@@ -224,9 +224,7 @@ class Reader {
   }
 
   absl::Status ReadNorm(absl::string_view name, SequenceClassifier& head) {
-    double epsilon = 1e-5;
-    ATTENDANT_RETURN_IF_ERROR(config_.Read("norm_eps", epsilon));
-    head.norm.epsilon = static_cast<float>(epsilon);
+    ATTENDANT_RETURN_IF_ERROR(ReadLayerNormEpsilon(config_, "norm_eps", 1e-5, head.norm.epsilon));
     ATTENDANT_ASSIGN_OR_RETURN(head.norm.gamma, Read(absl::StrCat(name, ".weight"), {hidden_}));
     ATTENDANT_ASSIGN_OR_RETURN(head.norm.beta, ReadIfThere(absl::StrCat(name, ".bias"), {hidden_}));
     return absl::OkStatus();

@@ -144,6 +144,20 @@ TEST(ClassifierHeadTest, ModernBertHasAPooling) {
                 "`classifier_activation` is `relu`");
 }
 
+TEST(ClassifierHeadTest, ModernBertsNormHasAnEpsilon) {
+  const std::vector<TestTensor> tensors = {FloatTensor("head.dense.weight", {2, 2}, {1, 2, 3, 4}),
+                                           FloatTensor("head.norm.weight", {2}, {5, 6}),
+                                           FloatTensor("classifier.weight", {1, 2}, {7, 8}),
+                                           FloatTensor("classifier.bias", {1}, {9})};
+  const std::string architecture = "ModernBertForSequenceClassification";
+  EXPECT_EQ((*Read(Config("", architecture), tensors))->norm.epsilon, 1e-5f);
+  EXPECT_EQ((*Read(Config(R"(, "norm_eps": 0.25)", architecture), tensors))->norm.epsilon, 0.25f);
+  for (const char* epsilon : {"0", "-1e-5", "1", "1e300"}) {
+    ExpectRefused(Config(absl::StrCat(R"(, "norm_eps": )", epsilon), architecture), tensors,
+                  "norm_eps");
+  }
+}
+
 TEST(ClassifierHeadTest, DebertaHasTheActivationOfItsPooler) {
   std::vector<TestTensor> tensors = BertHead(1);
   tensors[0].name = "pooler.dense.weight";

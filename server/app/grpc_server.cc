@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,12 +16,20 @@
 #include "server/app/tls_credentials.h"
 #include "server/net/descriptor_limit.h"
 #include "server/net/listening_socket.h"
+#include "server/threads/thread_room.h"
 #include "spdlog/spdlog.h"
 
 namespace attendant {
 namespace {
 
 using grpc::experimental::ExternalConnectionAcceptor;
+
+// As many threads as gRPC starts with its first server, or a few more. It does not tell when one is
+// refused: it goes on without its timers, or waits for ever.
+int GrpcThreads() {
+  const int processors = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 4, 32);
+  return 6 + processors + processors / 2;
+}
 
 // Dead peers are found within two minutes; a client may ping every ten seconds without being called
 // abusive.
@@ -107,6 +116,7 @@ absl::StatusOr<GrpcServer> StartGrpcServer(const ServerFlags& flags,
                                            std::span<grpc::Service* const> services,
                                            grpc::CallbackGenericService& others,
                                            ConnectionObserver& observer) {
+  ATTENDANT_RETURN_IF_ERROR(CheckThreadRoom(GrpcThreads()));
   ATTENDANT_ASSIGN_OR_RETURN(ListeningSocket socket, ListenOn(flags.listen));
   GrpcServer started;
   if (!flags.tls_cert.empty()) {

@@ -26,7 +26,8 @@ struct GrpcServer {
 
 // Serves `services`, and `others` for all other methods, on flags.listen, with TLS when the flags
 // name certificates; who reloads its tls_files is another's business. The references must outlive
-// the server. An address that is in use is an error, never shared.
+// the server. An address that is in use is an error, never shared. RESOURCE_EXHAUSTED where the
+// system refuses threads that gRPC needs.
 absl::StatusOr<GrpcServer> StartGrpcServer(const ServerFlags& flags,
                                            std::span<grpc::Service* const> services,
                                            grpc::CallbackGenericService& others,

@@ -2,6 +2,7 @@
 TESTS = ["flag_parser_test", "flags_test"]
 FILE_TESTS = {
     "server/threads/task_pool.cc": ["threads_test"],
+    "server/threads/thread_room.cc": ["threads_test"],
 }
 MUTANTS = {
     "client/flags/flag_parser.h": [
@@ -35,6 +36,9 @@ MUTANTS = {
     "server/app/file_reload.cc": [
         ("changed.ok() && !*changed", "false"),
         ("metrics.SetReloadFailed(file, !status.ok());", "metrics.SetReloadFailed(ReloadedFile::kGrpcTls, !status.ok());"),
+    ],
+    "server/threads/thread_room.cc": [
+        ("static_cast<int>(threads.size()) < «count»", "count - 1"),
     ],
     "server/threads/task_pool.cc": [
         ("large_.empty() && running_ == 0", "large_.empty()"),

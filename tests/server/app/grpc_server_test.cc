@@ -6,11 +6,13 @@
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 
 #include "tests/server/in_process_server.h"
+#include "tests/server/threads/failing_threads.h"
 
 namespace attendant {
 namespace {
@@ -78,6 +80,26 @@ TEST_F(GrpcServerTest, MemoryCallsAndConnectionsHaveTheirLimits) {
   EXPECT_EQ(Number(GRPC_ARG_MAX_CONNECTION_AGE_MS), 120'000);
   EXPECT_EQ(Number(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS), 5'000);
   EXPECT_EQ(Number(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS), 20'000);
+}
+
+class NoObserver final : public ConnectionObserver {
+ public:
+  void OnAccepted() override {}
+  void OnRefused(Refusal) override {}
+  void OnOpenChanged(int64_t) override {}
+};
+
+// gRPC would not say so, and its end would wait for threads that never ran.
+TEST_F(GrpcServerTest, ThreadsThatTheSystemRefusesAreAnError) {
+  ServerFlags flags;
+  flags.listen = "127.0.0.1:0";
+  grpc::CallbackGenericService others;
+  NoObserver observer;
+  for (const int allowed : {0, 1, 7}) {
+    const FailingThreads limited(allowed);
+    const auto server = StartGrpcServer(flags, {}, others, observer);
+    EXPECT_TRUE(absl::IsResourceExhausted(server.status())) << allowed;
+  }
 }
 
 }  // namespace

@@ -16,6 +16,10 @@
 namespace attendant {
 namespace {
 
+// A checkpoint of a trillion values has some two hundred. A process may map 65,530 files, and maps
+// the stacks of its threads too.
+constexpr size_t kMaxShards = 1024;
+
 // A shard is a neighbour of its index: its name is no path.
 bool IsPlainFileName(const std::string& name) {
   return !name.empty() && name != "." && name != ".." &&
@@ -104,6 +108,10 @@ absl::StatusOr<const SafetensorsFile*> TensorStore::OpenShard(const std::string&
   if (!IsPlainFileName(name)) {
     return absl::InvalidArgumentError(
         absl::StrCat(directory, ": ", Quoted(name), " is not the name of a file in this folder"));
+  }
+  if (shards_.size() == kMaxShards) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory, " has more shards than the limit of ", kMaxShards));
   }
   ATTENDANT_ASSIGN_OR_RETURN(SafetensorsFile file,
                              SafetensorsFile::Open(absl::StrCat(directory, "/", name)));

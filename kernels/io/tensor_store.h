@@ -21,9 +21,8 @@ namespace attendant {
 class TensorStore {
  public:
   // NOT_FOUND when the folder has neither file, with a way to convert pytorch_model.bin where that
-  // is there; else SafetensorsFile::Open's errors, and
-  // INVALID_ARGUMENT for an index that names a file outside the folder or a tensor that is not
-  // there.
+  // is there; else SafetensorsFile::Open's errors, and INVALID_ARGUMENT for an index that names a
+  // file outside the folder, a tensor that is not there or more than 1,024 files.
   static absl::StatusOr<std::unique_ptr<TensorStore>> Open(const std::string& directory);
   // Opens the tensors of one file alone. Errors are SafetensorsFile::Open's.
   static absl::StatusOr<std::unique_ptr<TensorStore>> OpenFile(const std::string& path);

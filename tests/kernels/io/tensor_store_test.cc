@@ -130,6 +130,24 @@ TEST_F(TensorStoreTest, RefusesIndexesThatLie) {
   EXPECT_THAT(Error(), HasSubstr("lacks the field `weight_map`"));
 }
 
+// Each is a mapping of the process, of which it may have 65,530.
+TEST_F(TensorStoreTest, RefusesManyShards) {
+  const auto open = [this](int shards) {
+    std::string weight_map = "{";
+    for (int i = 0; i < shards; ++i) {
+      const std::string name = std::to_string(i);
+      WriteFile(directory_ / name, SafetensorsBytes({FloatTensor(name, {1}, {1})}));
+      weight_map += (i == 0 ? "\"" : ", \"") + name + "\": \"" + name + "\"";
+    }
+    WriteIndex(weight_map + "}");
+    return TensorStore::Open(directory_.path()).status();
+  };
+  EXPECT_TRUE(open(1024).ok());
+  const absl::Status many = open(1025);
+  EXPECT_TRUE(absl::IsInvalidArgument(many)) << many;
+  EXPECT_THAT(std::string(many.message()), HasSubstr("more shards than the limit of 1024"));
+}
+
 TEST_F(TensorStoreTest, EmptyFolder) {
   EXPECT_EQ(Error(), "NOT_FOUND: " + directory_.path() +
                          " has neither model.safetensors nor model.safetensors.index.json");

@@ -16,7 +16,7 @@ absl::Time IdleSince(const std::vector<ModelEntry>& entries, absl::string_view n
   for (const ModelEntry& entry : entries) {
     if (entry.status.name != name || entry.built_in) continue;
     if (entry.status.state != ModelState::kReady) continue;
-    if (!entry.status.error.ok()) return absl::InfiniteFuture();
+    if (entry.load_owed) return absl::InfiniteFuture();
     const bool used = entry.status.model.use_count() > 1 || entry.status.stalled_workers > 0;
     const absl::Time last = used ? now : entry.status.model->last_used();
     since = std::max(since.value_or(last), last);

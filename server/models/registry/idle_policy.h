@@ -16,7 +16,8 @@ namespace attendant {
 //
 // All loaded versions of a model become idle together: a request does not load one of them for the
 // others. One that failed keeps no other loaded. One that could not be loaded anew keeps all: what
-// serves may not come back. One that has stalled is in use: its memory would not come free.
+// serves may not come back. One whose look-up failed keeps none: its own files may be as they were.
+// One that has stalled is in use: its memory would not come free.
 //
 // An idle model that could not be loaded again is tried again without requests too: it is not
 // ready, so that load balancers may send none. One for which memory was short stays ready, and is

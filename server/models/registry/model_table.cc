@@ -223,6 +223,7 @@ TableChange ModelTable::UnloadIdle(const std::vector<std::string>& names) {
     if (std::find(names.begin(), names.end(), entry.status.name) == names.end()) continue;
     TakeModel(entry, change);
     entry.status.state = ModelState::kIdle;
+    entry.status.error = absl::OkStatus();  // of a look-up: a load that fails keeps its model
     change.changed.push_back(entry.status);
   }
   return change;

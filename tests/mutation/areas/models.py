@@ -135,7 +135,7 @@ MUTANTS = {
         ("if («entry.status.state != ModelState::kIdleFailed») continue;\n    if (next", "!entry.status.IsIdle()"),
         ("entry.next_try < next->next_try", "entry.next_try > next->next_try"),
         ("if (entry.status.state != ModelState::kReady) continue;", ""),
-        ("if (!entry.status.error.ok()) return absl::InfiniteFuture();", ""),
+        ("if (entry.load_owed) return absl::InfiniteFuture();", ""),
         ("«entry.status.model.use_count() > 1» || entry.status.stalled_workers > 0", "false"),
         ("entry.status.model.use_count() > 1 || «entry.status.stalled_workers > 0»", "false"),
         ("retry == nullptr ? absl::InfiniteFuture() : «retry->next_try»", "absl::InfiniteFuture()"),

@@ -288,6 +288,18 @@ TEST_F(IdleModelTest, AModelWhoseLastLoadFailedStaysLoaded) {
   AwaitNeedsLoad();
 }
 
+TEST_F(IdleModelTest, AModelThatCouldNotBeLookedUpBecomesIdle) {
+  Start();
+  std::shared_ptr<EncoderModel> user = FindLoaded();
+  SetFindError(absl::UnavailableError("stale handle"));
+  EXPECT_FALSE(Load().ok());
+  EXPECT_FALSE(registry_.List()[0].error.ok());
+  user.reset();
+  AwaitNeedsLoad();
+  EXPECT_TRUE(registry_.List()[0].error.ok()) << "it would be that of a load";
+  EXPECT_TRUE(registry_.Ready().ok());
+}
+
 TEST_F(IdleModelTest, ADrainEndsTheRequestsThatWaitForTheLoadInProgress) {
   Start();
   AwaitIdle();

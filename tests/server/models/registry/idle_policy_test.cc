@@ -109,9 +109,18 @@ TEST_F(IdlePolicyTest, AVersionThatDoesNotServeKeepsNoOtherLoaded) {
 
 TEST_F(IdlePolicyTest, AModelThatCouldNotBeLoadedAnewStaysLoaded) {
   AddReady("a", kUnloadIdle, 1);
-  AddReady("a", kUnloadIdle, 2).status.error = absl::InternalError("broken");
+  ModelEntry& failed = AddReady("a", kUnloadIdle, 2);
+  failed.status.error = absl::InternalError("broken");
+  failed.load_owed = true;
   EXPECT_THAT(IdleModels(), IsEmpty());
   EXPECT_EQ(Next(), absl::InfiniteDuration());
+}
+
+// No load of its own has failed.
+TEST_F(IdlePolicyTest, AModelThatCouldNotBeLookedUpBecomesIdle) {
+  AddReady("a", kUnloadIdle).status.error = absl::UnavailableError("stale handle");
+  EXPECT_THAT(IdleModels(), ElementsAre("a"));
+  EXPECT_EQ(Next(), absl::ZeroDuration());
 }
 
 TEST_F(IdlePolicyTest, TheRetryThatIsDueTheLongestComesFirst) {

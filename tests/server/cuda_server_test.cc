@@ -8,7 +8,9 @@
 
 #include <chrono>
 #include <cstdio>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -23,11 +25,12 @@ namespace {
 
 using grpc::health::v1::HealthCheckResponse;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class CudaServerTest : public testing::Test {
  protected:
   CudaServerTest() {
-    WriteTinyModel(directory_ / "tiny");
+    for (const char* name : {"tiny", "other"}) WriteTinyModel(directory_ / name);
     void* library = dlopen(FAKE_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     levers_ = reinterpret_cast<FakeCudaLeversFunction>(dlsym(library, FAKE_CUDA_LEVERS_SYMBOL))();
     saved_ = *levers_;
@@ -45,9 +48,10 @@ class CudaServerTest : public testing::Test {
     *levers_ = saved_;
   }
 
-  absl::Status Start() {
-    absl::StatusOr<std::unique_ptr<App>> app =
-        App::Start(flags_, {.fixed = {{"tiny", directory_ / "tiny"}}});
+  absl::Status Start(const std::vector<std::string>& names = {"tiny"}) {
+    ModelSources sources;
+    for (const std::string& name : names) sources.fixed.push_back({name, directory_ / name});
+    absl::StatusOr<std::unique_ptr<App>> app = App::Start(flags_, sources);
     if (!app.ok()) return app.status();
     app_ = *std::move(app);
     run_ = std::thread([this] { run_status_ = app_->Run(); });
@@ -55,15 +59,15 @@ class CudaServerTest : public testing::Test {
                                              grpc::InsecureChannelCredentials());
     encoder_ = v1::Encoder::NewStub(channel);
     health_ = grpc::health::v1::Health::NewStub(channel);
-    AwaitHealth(HealthCheckResponse::SERVING);
+    for (const std::string& name : names) AwaitHealth(HealthCheckResponse::SERVING, name);
     return absl::OkStatus();
   }
 
-  void AwaitHealth(HealthCheckResponse::ServingStatus wanted) {
+  void AwaitHealth(HealthCheckResponse::ServingStatus wanted, const std::string& name = "tiny") {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
     grpc::health::v1::HealthCheckRequest request;
-    request.set_service("tiny");
+    request.set_service(name);
     const auto watch = health_->Watch(&context, request);
     HealthCheckResponse response;
     while (watch->Read(&response)) {
@@ -153,6 +157,19 @@ TEST_F(CudaServerTest, ALostDeviceIsNotServingAndTheProcessLives) {
   const grpc::Status status = CallHello(*encoder_);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(), HasSubstr("has lost what it computed on"));
+}
+
+// No request tells of the other: it would go on to be sent requests.
+TEST_F(CudaServerTest, ModelsOfALostDeviceAreLostTogether) {
+  ASSERT_TRUE(Start({"tiny", "other"}).ok());
+  levers_->run = {.code = ATTENDANT_CUDA_DEVICE_LOST, .message = "uncorrectable ECC error"};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(CallHello(*encoder_).error_code(), grpc::StatusCode::UNAVAILABLE);
+  }
+  AwaitHealth(HealthCheckResponse::NOT_SERVING, "other");
+  AwaitHealth(HealthCheckResponse::NOT_SERVING, "");
+  EXPECT_THAT(app_->metrics().Scrape(),
+              Not(HasSubstr("attendant_model_loaded_info{model=\"other\"")));
 }
 
 }  // namespace

@@ -262,8 +262,8 @@ absl::Status ModelRegistry::EndLoad(const ModelSource& source, const std::string
   }
   model->metrics->SetLoaded(model->LoadInfo());
   Notify(change);
-  const ServableModel* const key = model.get();
-  model->batcher->SetLostListener([this, key](const absl::Status& why) { Lose(key, why); });
+  ServableModel* const key = model.get();
+  model->batcher->SetLostListener([this, key](const absl::Status& why) { Lose(*key, why); });
   model->batcher->SetStallListener([this, key](int workers) { SetStalled(key, workers); });
   return absl::OkStatus();
 }

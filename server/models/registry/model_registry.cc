@@ -16,6 +16,15 @@ absl::Status NoEncoder(absl::string_view name) {
       "model ", Quote(name), " is an attention module, which attendant.v1.Attention serves"));
 }
 
+// The devices that hold a part of the model; empty for the CPU.
+std::vector<int> DevicesOf(ServableModel& model) {
+  std::vector<int> devices;
+  const EncoderModel* const encoder = model.AsEncoder();
+  if (encoder == nullptr) return devices;
+  for (const DeviceUse& use : encoder->encoder->device_use()) devices.push_back(use.device);
+  return devices;
+}
+
 }  // namespace
 
 ModelRegistry::ModelRegistry(ModelLoader loader, ServerMetrics& metrics, Executor executor,
@@ -167,14 +176,38 @@ void ModelRegistry::UncountLoaded(const TableChange& change) {
   }
 }
 
-void ModelRegistry::Lose(const ServableModel* model, const absl::Status& why) {
+void ModelRegistry::Lose(ServableModel& model, const absl::Status& why) {
+  const ModelTable::Models others = OthersOnDevicesOf(model);
   TableChange change;
   {
     absl::MutexLock lock(&mutex_);
-    change = table_.Lose(model, why);
+    change = table_.Lose(&model, why);
+    for (const std::shared_ptr<ServableModel>& other : others) {
+      for (ModelStatus& lost : table_.Lose(other.get(), why).changed) {
+        change.changed.push_back(std::move(lost));
+      }
+    }
     UncountLoaded(change);
   }
   Notify(change);
+}
+
+// Without a share of the model itself: its worker, which calls, must not have the last one.
+ModelTable::Models ModelRegistry::OthersOnDevicesOf(ServableModel& model) const {
+  const std::vector<int> devices = DevicesOf(model);
+  ModelTable::Models others;
+  if (devices.empty()) return others;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    for (const ModelEntry& entry : table_.entries()) {
+      const std::shared_ptr<ServableModel>& other = entry.status.model;
+      if (other != nullptr && other.get() != &model) others.push_back(other);
+    }
+  }
+  std::erase_if(others, [&devices](const std::shared_ptr<ServableModel>& other) {
+    return DevicesOf(*other) != devices;
+  });
+  return others;
 }
 
 void ModelRegistry::SetStalled(const ServableModel* model, int workers) {

@@ -132,7 +132,10 @@ class ModelRegistry {
   absl::StatusOr<std::shared_ptr<ServableModel>> FindReady(absl::string_view name,
                                                            absl::string_view version) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void Lose(const ServableModel* model, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The model has lost all that it computed on. Nothing works there until the process ends, so the
+  // other models of the same devices are lost too, though no request has told.
+  void Lose(ServableModel& model, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  ModelTable::Models OthersOnDevicesOf(ServableModel& model) const ABSL_LOCKS_EXCLUDED(mutex_);
   void SetStalled(const ServableModel* model, int workers) ABSL_LOCKS_EXCLUDED(mutex_);
   ModelTable::Models StartDraining() ABSL_LOCKS_EXCLUDED(mutex_);  // the models to wait for
 

@@ -25,6 +25,12 @@ absl::Status NoModel(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("there is no model ", Quote(name)));
 }
 
+void SetFailed(const std::vector<ModelStatus>& models, const std::string& name,
+               ServerMetrics& metrics) {
+  const std::shared_ptr<ModelMetrics> series = metrics.FindModel(name);
+  if (series != nullptr) series->SetFailed(AnyLoadFailed(models, name));
+}
+
 }  // namespace
 
 void ModelRegistry::Load(const std::string& name, Done done) {
@@ -107,9 +113,7 @@ void ModelRegistry::Run(const LoadJob& job) {
       RunLoadIdle(job.name, /*only_failed=*/job.kind == LoadJob::Kind::kRetry);
       break;
   }
-  if (const std::shared_ptr<ModelMetrics> series = metrics_.FindModel(job.name)) {
-    series->SetFailed(AnyLoadFailed(List(), job.name));
-  }
+  SetFailed(List(), job.name, metrics_);
   for (Done& done : TakeRunning()) done(status);
   // The requests that came meanwhile do not wait for the loads of other models.
   for (Done& done : TakeIdleLoads(job.name)) done(absl::OkStatus());
@@ -200,6 +204,7 @@ void ModelRegistry::UnloadIdle() {
     given_up = GiveUp(change);
   }
   Notify(change);
+  for (const ModelStatus& idle : change.changed) SetFailed(List(), idle.name, metrics_);
   // So that the next load finds their memory.
   reaper_.AwaitFreed(given_up, SteadyNow() + ModelReaper::kEndTime);
 }

@@ -297,6 +297,7 @@ TEST_F(IdleModelTest, AModelThatCouldNotBeLookedUpBecomesIdle) {
   user.reset();
   AwaitNeedsLoad();
   EXPECT_TRUE(registry_.List()[0].error.ok()) << "it would be that of a load";
+  AwaitScrape(HasSubstr("attendant_model_failed{model=\"tiny\"} 0"));
   EXPECT_TRUE(registry_.Ready().ok());
 }
 

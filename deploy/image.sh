@@ -210,6 +210,12 @@ check_size() {
   [ "$target" != cpu ] || [ "$size" -le "$MAX_MEGABYTES" ] || die "the limit is $MAX_MEGABYTES MB"
 }
 
+# Under sudo the file would be root's, and its user could not replace it.
+hand_over() {
+  [ "$(id -u)" != 0 ] || [ -z "${SUDO_UID:-}" ] || chown "$SUDO_UID:${SUDO_GID:-}" "$1"
+  say "wrote $1"
+}
+
 on_exit() {
   local code=$?
   [ $code = 0 ] || [ -z "$container" ] || server_log >&2 || true
@@ -246,8 +252,8 @@ main() {
   build
   check_size
   check
-  [ -z "$sbom" ] || { cp "$WORK/sbom.json" "$sbom" && say "wrote $sbom"; }
-  [ -z "$output" ] || { export_image "$output" && say "wrote $output"; }
+  [ -z "$sbom" ] || { cp "$WORK/sbom.json" "$sbom" && hand_over "$sbom"; }
+  [ -z "$output" ] || { export_image "$output" && hand_over "$output"; }
 }
 
 main "$@"

@@ -1,7 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/image.sh without a Docker engine, as a user with sudo."""
+"""deploy/image.sh for a user with sudo."""
 
 import pytest
+
+# An engine whose image is as it should be.
+DOCKER = r"""
+case "$*" in
+  "save --output "*) touch "$3" ;;
+  *" embed --similarity --json "*)
+    echo '{"cosines": [[1, 0.814024, 0.022497], [0.814024, 1, 0.022423], [0.022497, 0.022423, 1]]}' ;;
+  "image inspect "*) printf 'CMD\nattendant\nhealth\n' ;;
+  "inspect "*) echo 0 ;;
+  history*) echo 1 ;;
+  "run --detach "*) echo made ;;
+  "run --rm "*) printf '%s\n' 'Package: base' 'Status: install ok installed' 'Version: 1' 'Architecture: amd64' ;;
+esac
+"""
 
 
 @pytest.fixture
@@ -29,3 +43,17 @@ def test_sudo_keeps_what_downloads_need(scripts, asked):
 def test_root_does_not_write_into_the_cache_of_a_user(asked):
     kept, command = asked()
     assert "ATTENDANT_CACHE" not in kept and not any("ATTENDANT_CACHE" in word for word in command)
+
+
+@pytest.mark.parametrize("caller", [{"SUDO_UID": "1234", "SUDO_GID": "567"}, {"SUDO_UID": "", "SUDO_GID": ""}])
+def test_what_root_writes_belongs_to_the_user_who_called_sudo(scripts, tmp_path, caller):
+    scripts.model_is_there()
+    scripts.stub("docker", DOCKER)
+    scripts.stub("id", "echo 0")
+    scripts.stub("chown", 'echo "chown $*" >>"$LOG"')
+    (scripts.root / "CMakeLists.txt").write_text("project(attendant VERSION 0.1.0)\n")
+    files = [tmp_path / "image.tar", tmp_path / "sbom.json"]
+    code, output = scripts.run("deploy/image.sh", "--output", files[0], "--sbom", files[1], **caller)
+    assert code == 0 and all(file.exists() for file in files), output
+    given = {f"chown 1234:567 {file}" for file in files} if caller["SUDO_UID"] else set()
+    assert set(scripts.lines()) == given

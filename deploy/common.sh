@@ -37,6 +37,29 @@ wait_until() {
   done
 }
 
+# What end_running ends: a process that the script has started; where it has a session of its own, with all its descendants.
+running=""
+
+# For a script's exit: ends what `interruptible` and with_progress run. A signal to the script alone would leave Ninja and
+# its compilers.
+end_running() {
+  [ -n "$running" ] || return 0
+  kill -TERM -- "-$running" 2>/dev/null || kill -TERM "$running" 2>/dev/null || true
+  wait "$running" 2>/dev/null || true
+  running=""
+}
+
+# interruptible COMMAND...: runs it in the background, so that a signal is heeded at once. A program that would leave
+# others behind needs setsid before it. Needs end_running in the script's trap of EXIT.
+interruptible() {
+  local code=0
+  "$@" &
+  running=$!
+  wait "$running" || code=$?
+  running=""
+  return $code
+}
+
 # with_lock TARGET COMMAND...: runs it while no other process makes TARGET, for which it waits. The command has to look
 # again whether TARGET is there. What it starts holds the lock too: no other run begins before all of it has ended.
 with_lock() {
@@ -44,7 +67,7 @@ with_lock() {
   shift
   mkdir -p "$(dirname "$target")"
   exec {lock}>"$target.lock"
-  flock "$lock"
+  interruptible flock "$lock"
   "$@"
   exec {lock}>&-
 }
@@ -54,17 +77,6 @@ configure() {
   local fresh=()
   [ "$1" != release ] || [ -e build/release/CMakeCache.txt ] || fresh=(-DATTENDANT_UNITY=ON)
   cmake --preset "$1" "${fresh[@]}"
-}
-
-# What end_running ends: a process that the script has started in a session of its own, with all its descendants.
-running=""
-
-# For a script's exit: ends what with_progress runs. A signal to the script alone would leave Ninja and its compilers.
-end_running() {
-  [ -n "$running" ] || return 0
-  kill -TERM -- "-$running" 2>/dev/null || kill -TERM "$running" 2>/dev/null || true
-  wait "$running" 2>/dev/null || true
-  running=""
 }
 
 # with_progress NAME LOG COMMAND...: runs a Ninja build with its output in LOG; every 20 seconds says how much of it

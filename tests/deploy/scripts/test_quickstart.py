@@ -104,3 +104,33 @@ def test_a_signal_ends_the_build_too(quickstart, tmp_path, what, signal_number):
     assert process.returncode == 128 + signal_number, output
     wait_until("the end of the build", 60, lambda: select.select([reader], [], [], 0)[0])  # no writer is left
     os.close(reader)
+
+
+# `python3 -m venv` makes a pip that never ends, in a process of its own.
+PYTHON = r"""
+case "$*" in "-m venv "*) mkdir -p "$3/bin" && cp "$(command -v pip)" "$3/bin/pip" ;; esac
+"""
+PIP = r"""
+bash -c 'exec 8>"$ALIVE"; echo downloads >>"$LOG"; read -r _ <"$GATE"' &
+wait
+"""
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("script", ["quickstart", "fetch-model"])
+def test_a_signal_ends_the_download_too(quickstart, tmp_path, script, signal_number):
+    shutil.rmtree(quickstart.cache)
+    quickstart.stub("python3", PYTHON)
+    quickstart.stub("pip", PIP)
+    alive = tmp_path / "alive"
+    os.mkfifo(alive)
+    reader = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
+    listen = ("--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0") if script == "quickstart" else ()
+    process = quickstart.start(f"deploy/{script}.sh", *listen, ALIVE=str(alive))
+    quickstart.wait_for("the download", lambda lines: "downloads" in lines)
+    os.kill(process.pid, signal_number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal_number, output
+    wait_until("the end of the download", 60, lambda: select.select([reader], [], [], 0)[0])
+    os.close(reader)
+    assert not list((quickstart.cache / "models").glob("*.fetch.*"))

@@ -67,7 +67,7 @@ with_lock() {
   shift
   mkdir -p "$(dirname "$target")"
   exec {lock}>"$target.lock"
-  interruptible flock "$lock"
+  flock --nonblock "$lock" || { say "waiting for another run that makes $target" >&2 && interruptible flock "$lock"; }
   "$@"
   exec {lock}>&-
 }

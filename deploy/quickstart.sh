@@ -64,7 +64,6 @@ run_quietly() {
 
 build() {
   local log="$run_dir/log"
-  say "building the server and the command line, without tests (minutes the first time)"
   cd "$root"
   run_quietly configure release
   with_progress "server" "$log" cmake --build --preset release --target attendant-server attendant ||
@@ -147,7 +146,8 @@ main() {
   trap 'stop 130' INT
   trap 'stop 143' TERM
   interruptible "$here/install-deps.sh" build quickstart
-  build
+  say "building the server and the command line, without tests (minutes the first time)"
+  with_lock "$root/build/release" build
   interruptible "$here/fetch-model.sh" >"$run_dir/model"
   model=$(cat "$run_dir/model")
   start_server "$model"

@@ -21,6 +21,10 @@ touch source.partial/src/cpu/{convolution,cpu_x_list}.cpp source.partial/src/cpu
 """
 
 
+# Says when it waits.
+FLOCK = '[ "$1" = --nonblock ] || echo waits >>"$LOG"; exec /usr/bin/flock "$@"'
+
+
 class Scripts:
     """The scripts of the project in a folder of their own, with an empty cache. A stand-in may write lines into `log`, and wait
     for `release` by reading a line of $GATE."""

@@ -12,6 +12,7 @@ import socket
 import pytest
 
 from harness.server import wait_until
+from stubs import FLOCK
 
 # Writes its ports, and serves until SIGTERM.
 SERVER = r"""
@@ -134,3 +135,24 @@ def test_a_signal_ends_the_download_too(quickstart, tmp_path, script, signal_num
     wait_until("the end of the download", 60, lambda: select.select([reader], [], [], 0)[0])
     os.close(reader)
     assert not list((quickstart.cache / "models").glob("*.fetch.*"))
+
+
+COMPILE = r"""
+case " $* " in *" --build "*) echo builds >>"$LOG"; read -r _ <"$GATE"; echo built >>"$LOG" ;; esac
+"""
+
+
+def test_a_second_run_waits_for_the_build_of_the_first(quickstart):
+    quickstart.stub("flock", FLOCK)
+    quickstart.stub("cmake", COMPILE)
+    arguments = ("deploy/quickstart.sh", "--once", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0")
+    first = quickstart.start(*arguments)
+    quickstart.wait_for("the first build", lambda lines: "builds" in lines)
+    second = quickstart.start(*arguments)
+    quickstart.wait_for("the second run", lambda lines: "waits" in lines or lines.count("builds") == 2)
+    quickstart.release(2)
+    for process in (first, second):
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, output
+    assert "waiting for another run that makes" in output
+    assert [line for line in quickstart.lines() if line in ("builds", "built")] == ["builds", "built"] * 2

@@ -63,7 +63,8 @@ std::string Strip(const float* matrix, int64_t rows, int64_t columns) {
     const float largest = *std::max_element(cells.begin(), cells.end());
     absl::StrAppend(&text, "  |");
     for (float cell : cells) {
-      const float share = largest > 0 && cell > 0 ? cell / largest : 0;
+      // A server may send anything: infinity divided by infinity is no number.
+      const float share = !(largest > 0 && cell > 0) ? 0 : cell >= largest ? 1 : cell / largest;
       text += kShades[std::clamp(static_cast<int>(std::ceil(share * 4)), 0, 4)];
     }
     absl::StrAppend(&text, "|\n");

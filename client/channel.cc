@@ -15,6 +15,7 @@
 #include "absl/base/call_once.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "client/call_metadata.h"
@@ -25,6 +26,7 @@ namespace {
 
 // Requests up to this size can be sent again.
 constexpr int kRetryBufferBytes = 4 << 20;
+constexpr int64_t kLastPort = 65535;
 // After a connection failed. gRPC's own longest wait is two minutes: so long a server that is back
 // could get no call.
 constexpr int kFirstReconnectMs = 100;
@@ -56,8 +58,18 @@ void KeepGrpcRunning() {
   absl::call_once(once, grpc_init);
 }
 
-// gRPC would look for a host of that name, and say that there is no address.
+// Of an empty target gRPC makes no channel. Of a URL it would look for a host of that name, and say
+// that there is no address. Of a port it takes the low 16 bits: another server could answer.
 absl::Status CheckTarget(absl::string_view target) {
+  if (target.empty()) {
+    return absl::InvalidArgumentError("the target is empty: give HOST:PORT of the server");
+  }
+  int64_t port = 0;
+  if (!absl::StartsWith(target, "unix") &&
+      absl::SimpleAtoi(target.substr(target.rfind(':') + 1), &port) && port > kLastPort) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the target ", target, " has a port above ", kLastPort));
+  }
   if (!absl::StartsWith(target, "http://") && !absl::StartsWith(target, "https://")) {
     return absl::OkStatus();
   }

@@ -31,6 +31,14 @@ TEST_F(UsageTest, AUrlIsNoServer) {
   }
 }
 
+TEST_F(UsageTest, AnAddressThatNoServerHas) {
+  for (const char* command : {"models", "health", "embed", "load"}) {
+    ExpectMistake({command, "--server="}, "the target is empty: give HOST:PORT");
+  }
+  ExpectMistake({"models", "--server=127.0.0.1:65536"}, "has a port above 65535");
+  ExpectMistake({"models", "--server=dns:///[::1]:99999999999"}, "has a port above 65535");
+}
+
 TEST_F(UsageTest, AFileOfTheConnectionIsMissing) {
   for (const char* protocol : {"attendant", "kserve", "tei"}) {
     ExpectMistake(

@@ -45,9 +45,10 @@ absl::StatusOr<std::vector<int64_t>> ReadLengths(const std::string& path) {
     }
     lengths.push_back(length);
   }
-  if (!lengths.empty()) return lengths;
-  return absl::FailedPreconditionError(absl::StrCat(
-      "--lengths: the file ", path, file.is_open() ? " has no lengths" : " cannot be read"));
+  const bool is_read = file.is_open() && !file.bad();  // a folder opens, and cannot be read
+  if (is_read && !lengths.empty()) return lengths;
+  return absl::FailedPreconditionError(
+      absl::StrCat("--lengths: the file ", path, is_read ? " has no lengths" : " cannot be read"));
 }
 
 }  // namespace

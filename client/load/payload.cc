@@ -118,9 +118,10 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path) {
     }
     if (!line.empty()) texts.push_back(line);
   }
-  if (!texts.empty()) return texts;
+  const bool is_read = file.is_open() && !file.bad();  // a folder opens, and cannot be read
+  if (is_read && !texts.empty()) return texts;
   return absl::FailedPreconditionError(
-      absl::StrCat("the file ", path, file.is_open() ? " has no texts" : " cannot be read"));
+      absl::StrCat("the file ", path, is_read ? " has no texts" : " cannot be read"));
 }
 
 }  // namespace attendant::client

@@ -271,11 +271,12 @@ absl::Status LoadSetup::PrepareTrace() {
         "with it");
   }
   std::ifstream file(replay_file_);
-  if (!file) {
+  absl::StatusOr<std::vector<TraceEntry>> trace = ReadTrace(file);
+  if (!file.is_open() || file.bad()) {  // a folder opens, and cannot be read
     return absl::FailedPreconditionError(
         absl::StrCat("--replay: the file ", replay_file_, " cannot be read"));
   }
-  ATTENDANT_ASSIGN_OR_RETURN(target_.payload.trace, ReadTrace(file));
+  ATTENDANT_ASSIGN_OR_RETURN(target_.payload.trace, std::move(trace));
   // No trace holds longer sequences; the model's limit cuts them.
   ATTENDANT_ASSIGN_OR_RETURN(target_.payload.lengths,
                              LengthDistribution::Parse("uniform:1:1048576"));

@@ -57,6 +57,16 @@ TEST_F(UsageTest, FlagsThatAreNotUtf8) {
   ExpectMistake({"health", "--service=\xff"}, "--service is not valid UTF-8 at byte 0");
 }
 
+TEST_F(UsageTest, AFolderIsNoFile) {
+  const std::string folder = ::testing::TempDir();
+  ExpectMistake({"load", "--model=toy", "--replay=" + folder},
+                "--replay: the file " + folder + " cannot be read");
+  ExpectMistake({"load", "--model=toy", "--texts=" + folder},
+                "the file " + folder + " cannot be read");
+  ExpectMistake({"load", "--model=toy", "--lengths=file:" + folder},
+                "--lengths: the file " + folder + " cannot be read");
+}
+
 TEST_F(UsageTest, WhatAFileHoldsDoesNotReachTheTerminal) {
   ExpectMistake({"load", "--model=toy", "--lengths=file:" + WriteFile("lengths", "\x1b[2J")},
                 "holds ' [2J'");

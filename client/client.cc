@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/client.h"
 
+#include <google/protobuf/empty.pb.h>
+#include <google/protobuf/unknown_field_set.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/impl/client_unary_call.h>
 #include <grpcpp/impl/rpc_method.h>
@@ -14,6 +16,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
@@ -32,6 +35,7 @@
 namespace attendant::client {
 namespace {
 
+using google::protobuf::Empty;
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 using grpc::internal::RpcMethod;
@@ -66,6 +70,16 @@ absl::StatusOr<HealthCheckRequest> HealthRequest(absl::string_view service) {
   ATTENDANT_RETURN_IF_ERROR(RequireUtf8("service", service));
   HealthCheckRequest request;
   request.set_service(std::string(service));
+  return request;
+}
+
+// RepositoryModelLoadRequest or RepositoryModelUnloadRequest of KServe, whose model_name is
+// field 2. Their messages are not in the library: a program that also has them from another one, as
+// from Triton's client, would not start.
+absl::StatusOr<Empty> ModelChange(const std::string& name) {
+  ATTENDANT_RETURN_IF_ERROR(RequireUtf8("model", name));
+  Empty request;
+  request.GetReflection()->MutableUnknownFields(&request)->AddLengthDelimited(2, name);
   return request;
 }
 
@@ -117,6 +131,16 @@ struct Client::Impl {
     Answer answer;
     if (!ParseAnswer(bytes, answer)) return absl::InternalError(kNoAnswer);
     return answer;
+  }
+
+  absl::Status ChangeModel(const char* path, const std::string& name) {
+    ATTENDANT_ASSIGN_OR_RETURN(const Empty request, ModelChange(name));
+    const absl::Status status = Call<Empty>(path, request, options.timeout).status();
+    // Triton's code and words for it; to try again would not help.
+    if (absl::IsUnavailable(status) && absl::StartsWith(status.message(), "explicit model load")) {
+      return absl::PermissionDeniedError(status.message());
+    }
+    return status;
   }
 
   const ConnectOptions options;
@@ -254,6 +278,14 @@ absl::StatusOr<std::string> Client::OnlyModel() {
   absl::MutexLock lock(&impl_->mutex);
   impl_->only_model = *names.begin();
   return impl_->only_model;
+}
+
+absl::Status Client::LoadModel(const std::string& name) {
+  return impl_->ChangeModel("/inference.GRPCInferenceService/RepositoryModelLoad", name);
+}
+
+absl::Status Client::UnloadModel(const std::string& name) {
+  return impl_->ChangeModel("/inference.GRPCInferenceService/RepositoryModelUnload", name);
 }
 
 absl::StatusOr<ServingStatus> Client::Health(absl::string_view service, absl::Duration timeout) {

@@ -84,6 +84,15 @@ class Client {
   // lists the models if there are several; NOT_FOUND if there is none.
   absl::StatusOr<std::string> OnlyModel();
 
+  // Loads a model of the server's repository, or what changed in it since, and waits until it
+  // serves. PERMISSION_DENIED: the server loads no models for clients, or not for this API key.
+  // NOT_FOUND: the repository has no such model. DEADLINE_EXCEEDED: the server goes on with it. Any
+  // other error: why it does not load; the model that served still does.
+  absl::Status LoadModel(const std::string& name);
+  // Unloads all versions of a model, and waits until its requests are answered. Errors as above;
+  // NOT_FOUND: there is nothing of this name to unload.
+  absl::Status UnloadModel(const std::string& name);
+
   // The health of the whole server (service ""), or of the model named `service`. NOT_FOUND: the
   // server has no such service. Waits no longer than `timeout`, nor than ConnectOptions::timeout.
   absl::StatusOr<ServingStatus> Health(absl::string_view service = "",

@@ -30,7 +30,7 @@ bool IsCertificateError(const absl::Status& status) {
 // connection than this one ends it before it says anything.
 absl::string_view TlsHint(const absl::Status& status, const TlsOptions& tls) {
   const absl::string_view message = status.message();
-  if (!absl::StartsWith(message, "failed to connect to all addresses")) return "";
+  if (!absl::StrContains(message, "failed to connect to all addresses")) return "";
   if (absl::StrContains(message, "wrong version number")) return " (the server speaks no TLS)";
   if (!absl::StrContains(message, "Socket closed") &&
       !absl::StrContains(message, "Connection reset by peer")) {
@@ -152,10 +152,13 @@ int UsageError(absl::string_view message, Io& io) {
 }
 
 int CallError(const absl::Status& status, const ConnectOptions& options, Io& io) {
-  const std::string message = OneLine(status.message());  // the server's, mostly
-  if (absl::IsFailedPrecondition(status)) return UsageError(message, io);
+  if (absl::IsFailedPrecondition(status)) return UsageError(status.message(), io);
+  return ServerError(status, options, io);
+}
+
+int ServerError(const absl::Status& status, const ConnectOptions& options, Io& io) {
   io.err << "attendant: " << options.target << ": " << absl::StatusCodeToString(status.code())
-         << ": " << message << TlsHint(status, options.tls) << "\n";
+         << ": " << OneLine(status.message()) << TlsHint(status, options.tls) << "\n";
   if (IsCertificateError(status)) return kExitCertificate;
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:

@@ -82,10 +82,12 @@ struct CommonFlags {
   void AddTo(FlagParser& flags);
 };
 
-// Both write an error to io.err and return its exit code. FAILED_PRECONDITION means a mistake of
-// the caller in all functions of the command line: kExitUsage.
+// These write an error to io.err and return its exit code. FAILED_PRECONDITION means a mistake of
+// the caller in all functions of the command line: kExitUsage. ServerError is for what the server
+// alone says: there it is one of the server's.
 int UsageError(absl::string_view message, Io& io);
 int CallError(const absl::Status& status, const ConnectOptions& options, Io& io);
+int ServerError(const absl::Status& status, const ConnectOptions& options, Io& io);
 
 // Connects, and calls `use` with the client, whose calls are tried up to five times. Returns the
 // exit code of its status; an error is written to io.err.

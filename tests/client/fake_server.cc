@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/client/fake_server.h"
 
+#include <google/protobuf/message.h>
+#include <google/protobuf/unknown_field_set.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/server_callback.h>
-
-#include <google/protobuf/message.h>
-#include <google/protobuf/unknown_field_set.h>
 
 #include <deque>
 #include <set>
@@ -23,6 +22,8 @@
 
 namespace attendant::client {
 namespace {
+
+using Reactor = grpc::ServerUnaryReactor;
 
 constexpr absl::Duration kWait = absl::Seconds(20);
 
@@ -46,6 +47,7 @@ struct State {
   std::vector<v1::EncodeRequest> encode_requests;
   std::vector<std::map<std::string, std::string>> encode_metadata;
   std::vector<inference::ModelInferRequest> infer_requests;
+  std::vector<std::string> changes;
   std::set<std::string> peers;
   size_t cancelled = 0;  // of the calls that stalled
 
@@ -63,8 +65,14 @@ struct State {
   }
 };
 
+Reactor* Answer(grpc::CallbackServerContext& context, const grpc::Status& status) {
+  auto* reactor = context.DefaultReactor();
+  reactor->Finish(status);
+  return reactor;
+}
+
 // Waits for the caller to give up.
-class StalledReactor : public grpc::ServerUnaryReactor {
+class StalledReactor : public Reactor {
  public:
   explicit StalledReactor(State& state) : state_(state) {}
 
@@ -85,9 +93,8 @@ class FakeEncoder : public v1::Encoder::CallbackService {
  public:
   explicit FakeEncoder(State& state) : state_(state) {}
 
-  grpc::ServerUnaryReactor* Encode(grpc::CallbackServerContext* context,
-                                   const v1::EncodeRequest* request,
-                                   v1::EncodeResponse* response) override {
+  Reactor* Encode(grpc::CallbackServerContext* context, const v1::EncodeRequest* request,
+                  v1::EncodeResponse* response) override {
     absl::MutexLock lock(&state_.mutex);
     state_.encode_requests.push_back(*request);
     auto& metadata = state_.encode_metadata.emplace_back();
@@ -105,14 +112,11 @@ class FakeEncoder : public v1::Encoder::CallbackService {
     state_.width += state_.widen ? 1 : 0;
     state_.idle = false;
     if (state_.compress) context->set_compression_algorithm(GRPC_COMPRESS_GZIP);
-    auto* reactor = context->DefaultReactor();
-    reactor->Finish(status);
-    return reactor;
+    return Answer(*context, status);
   }
 
-  grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
-                                       const v1::ListModelsRequest*,
-                                       v1::ListModelsResponse* response) override {
+  Reactor* ListModels(grpc::CallbackServerContext* context, const v1::ListModelsRequest*,
+                      v1::ListModelsResponse* response) override {
     absl::MutexLock lock(&state_.mutex);
     response->mutable_models()->Add(state_.descriptions.begin(), state_.descriptions.end());
     std::map<std::string, int64_t> versions;
@@ -134,9 +138,7 @@ class FakeEncoder : public v1::Encoder::CallbackService {
       model->add_poolings(v1::POOLING_MEAN);
     }
     state_.Garble(response);
-    auto* reactor = context->DefaultReactor();
-    reactor->Finish(state_.Outcome(false));
-    return reactor;
+    return Answer(*context, state_.Outcome(false));
   }
 
  private:
@@ -147,9 +149,8 @@ class FakeAttention : public v1::Attention::CallbackService {
  public:
   explicit FakeAttention(State& state) : state_(state) {}
 
-  grpc::ServerUnaryReactor* ListAttention(grpc::CallbackServerContext* context,
-                                          const v1::ListAttentionRequest*,
-                                          v1::ListAttentionResponse* response) override {
+  Reactor* ListAttention(grpc::CallbackServerContext* context, const v1::ListAttentionRequest*,
+                         v1::ListAttentionResponse* response) override {
     absl::MutexLock lock(&state_.mutex);
     for (const std::string& name : state_.modules) {
       auto* module = response->add_modules();
@@ -159,10 +160,9 @@ class FakeAttention : public v1::Attention::CallbackService {
       module->set_heads(2);
     }
     state_.Garble(response);
-    auto* reactor = context->DefaultReactor();
-    reactor->Finish(state_.modules.empty() ? grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "none")
-                                           : grpc::Status::OK);
-    return reactor;
+    return Answer(*context, state_.modules.empty()
+                                ? grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "none")
+                                : grpc::Status::OK);
   }
 
  private:
@@ -173,9 +173,9 @@ class FakeInference : public inference::GRPCInferenceService::CallbackService {
  public:
   explicit FakeInference(State& state) : state_(state) {}
 
-  grpc::ServerUnaryReactor* ModelMetadata(grpc::CallbackServerContext* context,
-                                          const inference::ModelMetadataRequest* request,
-                                          inference::ModelMetadataResponse* response) override {
+  Reactor* ModelMetadata(grpc::CallbackServerContext* context,
+                         const inference::ModelMetadataRequest* request,
+                         inference::ModelMetadataResponse* response) override {
     response->set_name(request->name());
     for (const char* name : {"input_ids", "attention_mask"}) {
       auto* input = response->add_inputs();
@@ -184,36 +184,49 @@ class FakeInference : public inference::GRPCInferenceService::CallbackService {
       input->add_shape(-1);
       input->add_shape(-1);
     }
-    auto* reactor = context->DefaultReactor();
-    reactor->Finish(request->name() == "toy.ids"
-                        ? grpc::Status::OK
-                        : grpc::Status(grpc::StatusCode::NOT_FOUND, "no such model"));
-    return reactor;
+    return Answer(*context, request->name() == "toy.ids"
+                                ? grpc::Status::OK
+                                : grpc::Status(grpc::StatusCode::NOT_FOUND, "no such model"));
   }
 
-  grpc::ServerUnaryReactor* ModelConfig(grpc::CallbackServerContext* context,
-                                        const inference::ModelConfigRequest*,
-                                        inference::ModelConfigResponse* response) override {
+  Reactor* ModelConfig(grpc::CallbackServerContext* context, const inference::ModelConfigRequest*,
+                       inference::ModelConfigResponse* response) override {
     response->mutable_config()->set_max_batch_size(8);
-    auto* reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
+    return Answer(*context, grpc::Status::OK);
   }
 
-  grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context,
-                                       const inference::ModelInferRequest* request,
-                                       inference::ModelInferResponse* response) override {
+  Reactor* ModelInfer(grpc::CallbackServerContext* context,
+                      const inference::ModelInferRequest* request,
+                      inference::ModelInferResponse* response) override {
     absl::MutexLock lock(&state_.mutex);
     state_.infer_requests.push_back(*request);
     state_.peers.insert(context->peer());
     if (state_.stall) return new StalledReactor(state_);
     response->add_outputs()->add_shape(request->inputs(0).shape(0));
-    auto* reactor = context->DefaultReactor();
-    reactor->Finish(state_.Outcome(true));
-    return reactor;
+    return Answer(*context, state_.Outcome(true));
+  }
+
+  Reactor* RepositoryModelLoad(grpc::CallbackServerContext* context,
+                               const inference::RepositoryModelLoadRequest* request,
+                               inference::RepositoryModelLoadResponse* response) override {
+    return Change(*context, absl::StrCat("load ", request->model_name()), response);
+  }
+  Reactor* RepositoryModelUnload(grpc::CallbackServerContext* context,
+                                 const inference::RepositoryModelUnloadRequest* request,
+                                 inference::RepositoryModelUnloadResponse* response) override {
+    return Change(*context, absl::StrCat("unload ", request->model_name()), response);
   }
 
  private:
+  Reactor* Change(grpc::CallbackServerContext& context, const std::string& change,
+                  google::protobuf::Message* response) {
+    absl::MutexLock lock(&state_.mutex);
+    state_.changes.push_back(change);
+    state_.Garble(response);
+    if (state_.stall) return new StalledReactor(state_);
+    return Answer(context, state_.Outcome(true));
+  }
+
   State& state_;
 };
 
@@ -372,6 +385,11 @@ std::vector<std::map<std::string, std::string>> FakeServer::encode_metadata() co
 std::vector<inference::ModelInferRequest> FakeServer::infer_requests() const {
   absl::MutexLock lock(&impl_->state.mutex);
   return impl_->state.infer_requests;
+}
+
+std::vector<std::string> FakeServer::changes() const {
+  absl::MutexLock lock(&impl_->state.mutex);
+  return impl_->state.changes;
 }
 
 size_t FakeServer::num_peers() const {

@@ -33,10 +33,11 @@ class FakeServer {
   void Unload(const std::string& name);
   // Attention modules of 2 heads; with none, which is at first, ListAttention is UNIMPLEMENTED.
   void SetModules(std::vector<std::string> names);
-  // Every call fails, or the next `count` of Encode do, after those that were said before.
+  // Every call fails, or the next `count` of Encode and of the changes of models do, after those
+  // that were said before.
   void FailAll(absl::Status status);
   void FailNext(int count, const absl::Status& status);
-  // Encode and ModelInfer answer only when they are cancelled or too late.
+  // Encode, ModelInfer and changes of models answer only when they are cancelled or too late.
   void Stall();
   void SetServing(bool serving);
   // Encode answers with the first `bytes` bytes of its tensors.
@@ -47,7 +48,7 @@ class FakeServer {
   void WidenAnswers();
   // Encode answers without the last sequence of a request.
   void LoseASequence();
-  // Answers of every call end in bytes that no message has; those of KServe do not.
+  // Answers of every call end in bytes that no message has; those of KServe's requests do not.
   void GarbleAnswers();
   // Encode compresses its answers by gzip, for clients that take it.
   void Compress();
@@ -61,7 +62,8 @@ class FakeServer {
   std::vector<inference::ModelInferRequest> infer_requests() const;
   // The metadata of each Encode; a name that was sent twice has its first value.
   std::vector<std::map<std::string, std::string>> encode_metadata() const;
-  size_t num_peers() const;  // connections that Encode and ModelInfer came in on
+  std::vector<std::string> changes() const;  // of models: "load toy", "unload toy"
+  size_t num_peers() const;                  // connections that Encode and ModelInfer came in on
 
  private:
   struct Impl;

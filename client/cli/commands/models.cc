@@ -3,6 +3,7 @@
 #include "client/cli/command.h"
 #include "client/cli/commands/attend_report.h"
 #include "client/cli/format.h"
+#include "client/cli/input.h"
 
 namespace attendant::client {
 namespace {
@@ -50,12 +51,31 @@ std::vector<std::string> ToRow(const ModelInfo& model) {
 
 class ModelsCommand : public Command {
  public:
-  void AddFlags(FlagParser& flags) override { common_.AddTo(flags); }
+  void AddFlags(FlagParser& flags) override {
+    flags.AddRepeated("unload", &unloads_.names, "NAME",
+                      "First unload this model; may be repeated");
+    flags.AddRepeated("load", &loads_.names, "NAME",
+                      "Then load this model of the server's repository, or what changed in it; may "
+                      "be repeated");
+    common_.AddTo(flags);
+  }
 
   int Run(std::span<const std::string> arguments, Io& io) override {
     if (!arguments.empty()) return UsageError("models takes no arguments", io);
+    for (const Change* change : {&unloads_, &loads_}) {
+      for (const std::string& name : change->names) {
+        const absl::Status named = CheckFlagUtf8(change->flag, name);
+        if (!named.ok()) return UsageError(named.message(), io);
+      }
+    }
     absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common_.connect);
     if (!client.ok()) return UsageError(client.status().message(), io);
+    for (const Change* change : {&unloads_, &loads_}) {
+      for (const std::string& name : change->names) {
+        const absl::Status status = ((**client).*change->call)(name);
+        if (!status.ok()) return ChangeError(*change, name, status, io);
+      }
+    }
     absl::StatusOr<std::vector<ModelInfo>> models = (*client)->Models();
     if (!models.ok()) return CallError(models.status(), common_.connect, io);
     // After Models, never before: a module that loads in between is then in both lists, and erased
@@ -71,6 +91,24 @@ class ModelsCommand : public Command {
   }
 
  private:
+  // What to do with the models of these names before the list.
+  struct Change {
+    absl::string_view flag;
+    absl::Status (Client::*call)(const std::string& name);
+    std::vector<std::string> names = {};
+  };
+
+  int ChangeError(const Change& change, absl::string_view name, const absl::Status& status,
+                  Io& io) const {
+    const absl::string_view hint =
+        absl::IsDeadlineExceeded(status)
+            ? " (the server may go on: attendant models shows the state, --timeout waits longer)"
+            : "";
+    return ServerError(absl::Status(status.code(), absl::StrCat("cannot ", change.flag, " '", name,
+                                                                "': ", status.message(), hint)),
+                       common_.connect, io);
+  }
+
   void Write(const std::vector<ModelInfo>& models, const std::vector<AttentionModule>& modules,
              Io& io) const {
     if (common_.json) {
@@ -90,6 +128,9 @@ class ModelsCommand : public Command {
     io.out << (models.empty() ? "" : "\n") << ModulesTable(modules);
   }
 
+  // Unloads come first: a load may need their memory.
+  Change unloads_{.flag = "unload", .call = &Client::UnloadModel};
+  Change loads_{.flag = "load", .call = &Client::LoadModel};
   CommonFlags common_;
 };
 
@@ -97,9 +138,12 @@ class ModelsCommand : public Command {
 
 CommandInfo ModelsCommandInfo() {
   return {.name = "models",
-          .summary = "Lists the server's models and attention modules",
+          .summary = "Lists the server's models and attention modules; loads and unloads them",
           .arguments = "",
-          .details = "",
+          .details =
+              "Loads and unloads need a server with --model_control=explicit and, where it "
+              "has API keys, a key\n"
+              "of the group admin. They stop at the first that fails.\n",
           .make = []() -> std::unique_ptr<Command> { return std::make_unique<ModelsCommand>(); }};
 }
 

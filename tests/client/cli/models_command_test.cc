@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// `attendant models` that loads and unloads models.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/client/cli/command_fixture.h"
+
+namespace attendant::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class ModelsCommandTest : public CommandTest {};
+
+TEST_F(ModelsCommandTest, UnloadsThenLoadsThenLists) {
+  EXPECT_EQ(Run({"models", "--load=toy", "--unload=old", "--load", "new", "--json"}), kExitOk)
+      << err_;
+  EXPECT_THAT(server_.changes(), ElementsAre("unload old", "load toy", "load new"));
+  EXPECT_EQ(OutputLines().at(0)["models"][0]["name"], "toy");
+  EXPECT_EQ(Run({"models"}), kExitOk);
+  EXPECT_THAT(server_.changes(), testing::SizeIs(3));
+}
+
+TEST_F(ModelsCommandTest, StopsAtTheFirstChangeThatFails) {
+  server_.FailNext(1, absl::NotFoundError("there is no model 'a'"));
+  EXPECT_EQ(Run({"models", "--load=a", "--load=b"}), kExitServerError);
+  EXPECT_THAT(
+      err_, HasSubstr(server_.address() + ": NOT_FOUND: cannot load 'a': there is no model 'a'\n"));
+  EXPECT_THAT(out_, IsEmpty());
+  server_.FailNext(1, absl::InternalError("why"));
+  EXPECT_EQ(Run({"models", "--unload=a", "--load=b"}), kExitServerError);
+  EXPECT_THAT(err_, HasSubstr("INTERNAL: cannot unload 'a': why\n"));
+  EXPECT_THAT(server_.changes(), ElementsAre("load a", "unload a"));
+}
+
+TEST_F(ModelsCommandTest, AServerThatMakesNoChangesIsNotUnreachable) {
+  server_.FailNext(1, absl::UnavailableError("explicit model load / unload is not allowed: why"));
+  EXPECT_EQ(Run({"models", "--load=toy"}), kExitServerError);
+  EXPECT_THAT(err_, HasSubstr("PERMISSION_DENIED: cannot load 'toy': explicit model load"));
+  server_.FailNext(1, absl::UnavailableError("the server is stopping"));
+  EXPECT_EQ(Run({"models", "--load=toy"}), kExitNoAnswer);
+}
+
+// Of a load it is about the model: the command line has no mistake.
+TEST_F(ModelsCommandTest, AModelThatCannotServeIsNoUsageError) {
+  server_.FailNext(1, absl::FailedPreconditionError("the last states are not finite"));
+  EXPECT_EQ(Run({"models", "--load=toy"}), kExitServerError);
+  EXPECT_THAT(err_, HasSubstr("FAILED_PRECONDITION: cannot load 'toy': the last states"));
+}
+
+TEST_F(ModelsCommandTest, ALoadThatTakesTooLongGoesOn) {
+  server_.Stall();
+  EXPECT_EQ(Run({"models", "--load=toy", "--timeout=50ms"}), kExitNoAnswer);
+  EXPECT_THAT(err_, HasSubstr("the server may go on"));
+}
+
+TEST_F(ModelsCommandTest, ANameThatIsNotUtf8IsNotSent) {
+  EXPECT_EQ(Run({"models", "--load=a\xff"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--load is not valid UTF-8 at byte 1"));
+  EXPECT_THAT(server_.changes(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace attendant::client

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the scripts of this project share. Sourced, never run; the sourcing script sets SCRIPT to its short name.
 
-# Everything that is downloaded or built once: oneDNN, models, Python environments, image layers.
+# Everything that is downloaded or built once: oneDNN, models, Python environments, image layers. An absolute path, which
+# scripts print.
 ATTENDANT_CACHE="${ATTENDANT_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/attendant}"
+case $ATTENDANT_CACHE in /*) ;; *) ATTENDANT_CACHE="$PWD/$ATTENDANT_CACHE" ;; esac
 export ATTENDANT_CACHE
 
 say() { printf '[%s] %s\n' "$SCRIPT" "$*"; }
@@ -37,7 +39,7 @@ wait_until() {
   done
 }
 
-# What end_running ends: a process that the script has started; where it has a session of its own, with all its descendants.
+# What end_running ends: a process that the script has started; if it has a session of its own, with all its descendants.
 running=""
 
 # For a script's exit: ends what `interruptible` and with_progress run. A signal to the script alone would leave Ninja and

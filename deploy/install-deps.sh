@@ -167,7 +167,7 @@ has_cuda_compiler() {
 provide_cuda() {
   has_cuda_compiler && return 0
   apt_install ca-certificates python3 python3-venv unzip
-  "$(dirname "$0")/fetch-cuda.sh"
+  interruptible "$(dirname "$0")/fetch-cuda.sh"
 }
 
 on_exit() {

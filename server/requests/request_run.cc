@@ -93,6 +93,7 @@ void RequestRun::AwaitModel(std::unique_ptr<RequestRun> run) {
 void RequestRun::EndEarly(const absl::Status& status) {
   const absl::Status end = DeadlineInsteadOfCancelled(status, call_.deadline);
   if (absl::IsDeadlineExceeded(end)) CountRejected(RejectReasonName(RejectReason::kDeadline));
+  if (absl::IsCancelled(end)) CountRejected(RejectReasonName(RejectReason::kCancelled));
   End(end);
 }
 

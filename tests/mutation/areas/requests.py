@@ -116,6 +116,7 @@ MUTANTS = {
         ("kRequestBytes + bytes", "bytes"),
         ("«status.ok()» ? DecodeMessage(std::move(run)) : run->EndEarly(status)", "true"),
         ("!EndsByDeadline(deadline, SteadyNow())", "true"),
+        ("if (absl::IsCancelled(end)) CountRejected(RejectReasonName(RejectReason::kCancelled));", ""),
         ("request->deadline = run->call_.deadline;", ""),
         ("model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));", ""),
         ("times_.queue = finished.queue;", "times_.queue = finished.compute;"),

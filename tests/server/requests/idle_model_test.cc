@@ -167,6 +167,8 @@ TEST_F(IdleRequestTest, ARequestThatWaitsEndsWhenItsClientGoes) {
   const absl::Status status =
       EndWhileLoading(absl::InfiniteFuture(), absl::InfiniteDuration(), /*cancel=*/true);
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_THAT(metrics_.Scrape(),
+              testing::HasSubstr(R"(attendant_rejected_total{model="tiny",reason="cancelled"} 1)"));
 }
 
 TEST_F(IdleRequestTest, ARequestIsRefusedWhenTooManyLoadsWait) {

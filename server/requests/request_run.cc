@@ -200,11 +200,10 @@ void RequestRun::BuildAnswer(FinishedWork finished) {
 }
 
 void RequestRun::End(const absl::Status& status) {
-  const absl::Status end = DeadlineInsteadOfCancelled(status, call_.deadline);
-  const RequestTokens tokens = Count(end);
-  OnEnd(end);
-  Report(end, tokens);
-  call_.done(end);
+  const RequestTokens tokens = Count(status);
+  OnEnd(status);
+  Report(status, tokens);
+  call_.done(status);
 }
 
 RequestTokens RequestRun::Count(const absl::Status& status) const {

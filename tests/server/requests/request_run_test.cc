@@ -80,16 +80,22 @@ class RequestRunTest : public ModelRegistryTest {
     call_.message = std::make_unique<ShortMessage>(100);
   }
 
-  // Takes the request to its end.
-  Seen& Run(std::vector<SequenceContent> sequences) {
+  void Start(std::vector<SequenceContent> sequences) {
     call_.done = [this](const absl::Status& status) { seen_.ended.set_value(status); };
     EncodeInput input;
     input.pooled = true;
     input.sequences = std::move(sequences);
     RequestRun::Start(std::make_unique<GivenRun>(dependencies_, std::move(call_), std::move(input),
                                                  answer_bytes_, seen_));
+  }
+  void AwaitEnd() {
     ended_ = seen_.ended.get_future().get();
     completions_.AwaitIdle();  // the run is freed there, and with it what it holds of `budgets_`
+  }
+  // Takes the request to its end.
+  Seen& Run(std::vector<SequenceContent> sequences) {
+    Start(std::move(sequences));
+    AwaitEnd();
     return seen_;
   }
 
@@ -168,6 +174,25 @@ TEST_F(RequestRunTest, AnAnswerIsNotBuiltForAClientThatHasGone) {
   Run({"hello"});
   EXPECT_FALSE(seen_.answered);
   EXPECT_TRUE(absl::IsCancelled(ended_)) << ended_;
+  EXPECT_THAT(metrics_.Scrape(),
+              testing::HasSubstr(R"(attendant_rejected_total{model="tiny",reason="cancelled"} 1)"));
+}
+
+TEST_F(RequestRunTest, ACancellationBeforeTheDeadlineStaysOneWhenItPasses) {
+  const absl::Time deadline = call_.deadline = SteadyNow() + absl::Seconds(1);
+  const std::shared_ptr<CallState> state = call_.state;
+  run_gate_.Close();
+  Start({"hello"});
+  run_gate_.AwaitWaiting(1);
+  completions_.Post([deadline] {
+    while (SteadyNow() < deadline) std::this_thread::yield();
+  });
+  state->Cancel();
+  run_gate_.Open();
+  AwaitEnd();
+  EXPECT_TRUE(absl::IsCancelled(ended_)) << ended_;
+  EXPECT_THAT(metrics_.Scrape(),
+              testing::HasSubstr(R"(attendant_rejected_total{model="tiny",reason="cancelled"} 1)"));
 }
 
 // As by gRPC, when the deadline passes.

@@ -33,20 +33,36 @@ nlohmann::ordered_json ToJson(const ModelInfo& model) {
   return json;
 }
 
-std::vector<std::string> ToRow(const ModelInfo& model) {
-  const std::string version = absl::StrCat(model.version);
-  if (model.hidden == 0) return {model.name, version, model.state, model.error};
-  return {model.name,
-          version,
-          model.state,
-          absl::StrCat(model.backend, " ", model.isa),
-          model.dtype,
-          absl::StrCat(model.layers),
-          absl::StrCat(model.heads),
-          absl::StrCat(model.hidden),
-          absl::StrCat(model.vocab),
-          absl::StrCat(model.max_sequence_tokens, " ids, ", model.max_text_tokens, " text"),
-          absl::StrCat(model.pooling, model.normalize ? ", normalized" : "")};
+using Cells = std::vector<std::string>;
+
+// An error follows behind all `columns`.
+Cells ToRow(const ModelInfo& model, size_t columns) {
+  Cells row = {model.name, absl::StrCat(model.version), model.state};
+  if (model.hidden != 0) {
+    row.insert(
+        row.end(),
+        {absl::StrCat(model.backend, " ", model.isa), model.dtype, absl::StrCat(model.layers),
+         absl::StrCat(model.heads), absl::StrCat(model.hidden), absl::StrCat(model.vocab),
+         absl::StrCat(model.max_sequence_tokens, " ids, ", model.max_text_tokens, " text"),
+         absl::StrCat(model.pooling, model.normalize ? ", normalized" : "")});
+  }
+  if (model.error.empty()) return row;
+  row.resize(columns);
+  row.push_back(model.error);
+  return row;
+}
+
+std::string ModelsTable(const std::vector<ModelInfo>& models) {
+  std::vector<Cells> rows = {{"MODEL", "VERSION", "STATE", "BACKEND", "DTYPE", "LAYERS", "HEADS",
+                              "HIDDEN", "VOCAB", "MAX TOKENS", "POOLING"}};
+  const size_t columns = rows[0].size();
+  bool any_error = false;
+  for (const ModelInfo& model : models) {
+    rows.push_back(ToRow(model, columns));
+    any_error = any_error || !model.error.empty();
+  }
+  if (any_error) rows[0].push_back("ERROR");
+  return Table(rows);
 }
 
 class ModelsCommand : public Command {
@@ -119,11 +135,7 @@ class ModelsCommand : public Command {
       io.out << Dump(json) << "\n";
       return;
     }
-    std::vector<std::vector<std::string>> rows = {{"MODEL", "VERSION", "STATE", "BACKEND", "DTYPE",
-                                                   "LAYERS", "HEADS", "HIDDEN", "VOCAB",
-                                                   "MAX TOKENS", "POOLING"}};
-    for (const ModelInfo& model : models) rows.push_back(ToRow(model));
-    if (!models.empty() || modules.empty()) io.out << Table(rows);
+    if (!models.empty() || modules.empty()) io.out << ModelsTable(models);
     if (modules.empty()) return;
     io.out << (models.empty() ? "" : "\n") << ModulesTable(modules);
   }

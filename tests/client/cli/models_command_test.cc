@@ -56,6 +56,24 @@ TEST_F(ModelsCommandTest, ALoadThatTakesTooLongGoesOn) {
   EXPECT_THAT(err_, HasSubstr("the server may go on"));
 }
 
+// Also of a model that serves on, because what was to replace it did not load.
+TEST_F(ModelsCommandTest, ListsErrors) {
+  v1::ModelInfo ready, failed;
+  ready.set_name("toy");
+  ready.set_state(v1::MODEL_STATE_READY);
+  ready.set_hidden(4);
+  ready.add_poolings(v1::POOLING_MEAN);
+  ready.set_error("no space");
+  failed.set_name("new");
+  failed.set_state(v1::MODEL_STATE_FAILED);
+  failed.set_error("no weights");
+  server_.SetDescriptions({ready, failed});
+  EXPECT_EQ(Run({"models"}), kExitOk);
+  EXPECT_THAT(out_, testing::ContainsRegex("POOLING +ERROR\n"));
+  EXPECT_THAT(out_, testing::ContainsRegex("toy .* mean +no space\n"));
+  EXPECT_THAT(out_, testing::ContainsRegex("new +0 +failed +no weights\n"));
+}
+
 TEST_F(ModelsCommandTest, ANameThatIsNotUtf8IsNotSent) {
   EXPECT_EQ(Run({"models", "--load=a\xff"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--load is not valid UTF-8 at byte 1"));

@@ -26,10 +26,20 @@ bool IsCertificateError(const absl::Status& status) {
           absl::StrContains(status.message(), "is not in peer certificate"));
 }
 
+// True for gRPC's status of a connection that it cannot even begin: it gets no further than the
+// files. Without TLS it always begins one.
+bool IsTlsFileError(const absl::Status& status, const TlsOptions& tls) {
+  return tls.encrypts() && absl::IsUnavailable(status) &&
+         absl::StrContains(status.message(), "empty address list");
+}
+
 // A mistake about TLS, as gRPC's words about a connection show it. A server that wants another
 // connection than this one ends it before it says anything.
 absl::string_view TlsHint(const absl::Status& status, const TlsOptions& tls) {
   const absl::string_view message = status.message();
+  if (IsTlsFileError(status, tls)) {
+    return " (the TLS files cannot be used: is one damaged, or the key of another certificate?)";
+  }
   if (!absl::StrContains(message, "failed to connect to all addresses")) return "";
   if (absl::StrContains(message, "wrong version number")) return " (the server speaks no TLS)";
   if (!absl::StrContains(message, "Socket closed") &&
@@ -159,6 +169,7 @@ int CallError(const absl::Status& status, const ConnectOptions& options, Io& io)
 int ServerError(const absl::Status& status, const ConnectOptions& options, Io& io) {
   io.err << "attendant: " << options.target << ": " << absl::StatusCodeToString(status.code())
          << ": " << OneLine(status.message()) << TlsHint(status, options.tls) << "\n";
+  if (IsTlsFileError(status, options.tls)) return kExitUsage;
   if (IsCertificateError(status)) return kExitCertificate;
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:

@@ -47,6 +47,16 @@ TEST_F(UsageTest, AFileOfTheConnectionIsMissing) {
   }
 }
 
+// Only gRPC reads what is in them. It says that there is no address.
+TEST_F(UsageTest, AFileOfTheConnectionIsDamaged) {
+  const std::string damaged =
+      WriteFile("ca.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+  for (const char* command : {"models", "embed", "load"}) {
+    EXPECT_EQ(Run({command, "--tls_ca=" + damaged}, "text"), kExitUsage) << command;
+    EXPECT_THAT(err_, HasSubstr("(the TLS files cannot be used: is one damaged"));
+  }
+}
+
 TEST_F(UsageTest, FlagsThatAreNotUtf8) {
   ExpectMistake({"rerank", "--query=a\xff", "--model=toy", "text"},
                 "--query is not valid UTF-8 at byte 1");

@@ -8,6 +8,9 @@
 
 namespace attendant::client {
 
+// How a file may begin that a program of Windows wrote; no part of its text.
+inline constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 // The offset of the first code point that is not valid UTF-8, or npos.
 size_t FindInvalidUtf8(absl::string_view text);
 

@@ -16,7 +16,6 @@ namespace attendant::client {
 namespace {
 
 constexpr char kStandardInput[] = "standard input";
-constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";  // as programs of Windows write it
 
 using TextUser = std::function<absl::Status(std::string)>;
 

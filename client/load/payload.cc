@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/utf8.h"
@@ -111,6 +112,7 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path) {
   std::vector<std::string> texts;
   std::string line;
   for (int64_t number = 1; std::getline(file, line); ++number) {
+    if (number == 1 && absl::StartsWith(line, kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (FindInvalidUtf8(line) != absl::string_view::npos) {
       return absl::FailedPreconditionError(

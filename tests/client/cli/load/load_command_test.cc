@@ -31,6 +31,12 @@ using ::testing::Not;
 
 class LoadCommandTest : public CommandTest {};
 
+TEST_F(LoadCommandTest, AByteOrderMarkIsNoText) {
+  const std::string file = WriteFile("bom.txt", "\xEF\xBB\xBFone\n");
+  EXPECT_EQ(Run({"load", "--texts", file, "--requests=1", "--warmup=0"}), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("bom.txt, 3 bytes"));
+}
+
 TEST_F(LoadCommandTest, LoadsInAClosedLoop) {
   EXPECT_EQ(Run({"load", "--requests=200", "--warmup=0", "--connections=3", "--concurrency=2",
                  "--batch=2", "--lengths=uniform:1:100", "--json"}),

@@ -106,7 +106,9 @@ class InspectCommand : public Command {
   }
 
   int Run(std::span<const std::string> arguments, Io& io) override {
-    if (arguments.size() != 1) return UsageError("inspect takes one folder", io);
+    if (arguments.size() != 1 || arguments[0].empty()) {
+      return UsageError("inspect takes one folder", io);
+    }
     const FolderReport report = InspectFolder(arguments[0]);
     if (json_) {
       io.out << Dump(ToJson(report)) << "\n";

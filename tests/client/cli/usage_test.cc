@@ -82,6 +82,11 @@ TEST_F(UsageTest, WhatAFileHoldsDoesNotReachTheTerminal) {
                 "holds ' [2J'");
 }
 
+// As of a variable of the shell that is not set; /config.json is not meant.
+TEST_F(UsageTest, AFolderWithoutAName) {
+  ExpectMistake({"inspect", ""}, "inspect takes one folder");
+}
+
 TEST_F(UsageTest, AKindThatThereIsNot) {
   ExpectMistake({"attend", "--kind=transformer"}, "--kind");
 }

@@ -24,6 +24,9 @@ const char* WordOf(Change change) { return kChangeWords[static_cast<size_t>(chan
 
 absl::StatusOr<nlohmann::ordered_json> ReadReport(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
+  if (file.peek() == std::ifstream::traits_type::eof() && file.is_open() && !file.bad()) {
+    return absl::FailedPreconditionError(absl::StrCat("the file ", path, " is empty"));
+  }
   std::ostringstream text;
   text << file.rdbuf();  // sets a flag where a read fails, as of a folder; a parser would throw
   if (!file || !text) {

@@ -82,6 +82,13 @@ TEST_F(UsageTest, WhatAFileHoldsDoesNotReachTheTerminal) {
                 "holds ' [2J'");
 }
 
+// As a load leaves it that has failed.
+TEST_F(UsageTest, AReportThatIsEmpty) {
+  const std::string empty = WriteFile("a.json", "");
+  ExpectMistake({"compare", empty, empty}, "the file " + empty + " is empty");
+  ExpectMistake({"compare", ::testing::TempDir(), empty}, "cannot be read");
+}
+
 // As of a variable of the shell that is not set; /config.json is not meant.
 TEST_F(UsageTest, AFolderWithoutAName) {
   ExpectMistake({"inspect", ""}, "inspect takes one folder");

@@ -18,6 +18,7 @@ namespace {
 constexpr absl::string_view kMixed = "lognormal:48:0.54:4:512";
 constexpr int64_t kMaxLength = 1 << 20;
 constexpr size_t kMaxLengths = 10'000'000;  // of a file
+constexpr size_t kShownWordBytes = 40;      // of a word that is no number
 
 bool ReadNumber(const std::string& text, int64_t& number) {
   return absl::SimpleAtoi(text, &number);
@@ -39,6 +40,7 @@ absl::StatusOr<std::vector<int64_t>> ReadLengths(const std::string& path) {
   for (std::string word; file >> word;) {
     int64_t length = 0;
     if (!absl::SimpleAtoi(word, &length) || lengths.size() == kMaxLengths) {
+      word.resize(std::min(word.size(), kShownWordBytes));
       return absl::FailedPreconditionError(absl::StrCat("--lengths: ", path, " holds '", word,
                                                         "'; it must hold at most ", kMaxLengths,
                                                         " numbers"));

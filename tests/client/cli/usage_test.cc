@@ -80,6 +80,8 @@ TEST_F(UsageTest, AFolderIsNoFile) {
 TEST_F(UsageTest, WhatAFileHoldsDoesNotReachTheTerminal) {
   ExpectMistake({"load", "--model=toy", "--lengths=file:" + WriteFile("lengths", "\x1b[2J")},
                 "holds ' [2J'");
+  ExpectMistake({"load", "--lengths=file:" + WriteFile("line", std::string(1000, 'x'))},
+                "holds '" + std::string(40, 'x') + "'; it must");
 }
 
 // As a load leaves it that has failed.

@@ -136,10 +136,12 @@ void LoadSetup::AddRequestFlags(FlagParser& flags) {
   flags.Add("texts", &texts_file_, "FILE",
             "Send the lines of FILE, shuffled, again and again; without it, random token ids, or "
             "words where the protocol takes text");
-  flags.Add("lengths", &lengths_, "SPEC",
-            "Lengths of random sequences: fixed:N, uniform:LOW:HIGH, "
-            "lognormal:MEDIAN:SIGMA:LOW:HIGH, file:PATH (any number in that file), or mixed, which "
-            "is lognormal:48:0.54:4:512; a KServe model that takes text gets words");
+  flags.Add(
+      "lengths", &lengths_, "SPEC",
+      "Lengths of random sequences: fixed:N, uniform:LOW:HIGH, "
+      "lognormal:MEDIAN:SIGMA:LOW:HIGH, file:PATH (any number in that file), or mixed, which "
+      "is lognormal:48:0.54:4:512; attendant, tei and tei_http cut them to the model's limit; a "
+      "KServe model that takes text gets words");
   flags.AddNumber("batch", &target_.payload.batch, "N", {1, kMaxBatch},
                   "Sequences in each request; of a reranker, texts for one query");
   flags.AddChoice<bool>("output", &target_.hidden, {{"pooled", false}, {"hidden", true}},

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
 #include "tests/client/cli/command_fixture.h"
 
 namespace attendant::client {
@@ -72,6 +76,8 @@ TEST_F(ModelsCommandTest, ListsErrors) {
   EXPECT_THAT(out_, testing::ContainsRegex("POOLING +ERROR\n"));
   EXPECT_THAT(out_, testing::ContainsRegex("toy .* mean +no space\n"));
   EXPECT_THAT(out_, testing::ContainsRegex("new +0 +failed +no weights\n"));
+  const std::vector<std::string> lines = absl::StrSplit(out_, '\n');
+  EXPECT_EQ(lines.at(2).find("no weights"), lines.at(0).find("ERROR"));
 }
 
 TEST_F(ModelsCommandTest, ANameThatIsNotUtf8IsNotSent) {

@@ -31,6 +31,9 @@ FILE_TESTS = {
     "client/load/results/comparison.cc": ["client_load_test"],
     "client/cli/load/load.cc": ["client_cli_test"],
     "client/cli/load/load_setup.cc": ["client_cli_test"],
+    "client/cli/command.cc": ["client_cli_test"],
+    "client/cli/commands/attend_report.cc": ["client_cli_test"],
+    "client/cli/commands/models.cc": ["client_cli_test"],
     "client/cli/format.cc": ["client_cli_test"],
     "client/cli/input.cc": ["client_cli_test"],
     "client/cli/files/npy.cc": ["client_cli_test"],
@@ -49,6 +52,17 @@ MUTANTS = {
         ("SetTimeout(impl_->options.timeout, call->context);", ""),
         ("if («!ParseAnswer(answer, response)») return", "!ParseAnswer(answer, response) && false"),
         ("if («!ParseAnswer(bytes, answer)») return", "!ParseAnswer(bytes, answer) && false"),
+        ("absl::StartsWith(status.message(), \"explicit model load\")", "false"),
+    ],
+    "client/cli/command.cc": [
+        ("if (IsTlsFileError(status, options.tls)) return kExitUsage;", ""),
+    ],
+    "client/cli/commands/attend_report.cc": [
+        ("«cell >= largest» ? 1", "false"),
+    ],
+    "client/cli/commands/models.cc": [
+        ("if («!status.ok()») return ChangeError", "!status.ok() && false"),
+        ("row.resize(columns);", ""),
     ],
     "client/ordered_encoder.cc": [
         ("next_bytes_ = 0;", ""),

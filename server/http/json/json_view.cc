@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace attendant {
 namespace {
@@ -146,15 +147,17 @@ struct JsonText::Impl {
 };
 
 absl::StatusOr<JsonText> JsonText::Parse(std::string text) {
+  constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
   constexpr size_t kLeastCapacity = 64;
   auto impl = std::make_unique<Impl>();
   impl->text = std::move(text);
-  const size_t bytes = impl->text.size();
-  impl->text.reserve(bytes + simdjson::SIMDJSON_PADDING);
+  impl->text.reserve(impl->text.size() + simdjson::SIMDJSON_PADDING);
+  absl::string_view json = impl->text;
+  absl::ConsumePrefix(&json, kByteOrderMark);
   simdjson::error_code error =
-      impl->parser.allocate(std::max(bytes, kLeastCapacity), static_cast<size_t>(kMaxDepth));
+      impl->parser.allocate(std::max(json.size(), kLeastCapacity), static_cast<size_t>(kMaxDepth));
   if (error == simdjson::SUCCESS) {
-    error = impl->parser.parse(impl->text.data(), bytes, false).get(impl->root);
+    error = impl->parser.parse(json.data(), json.size(), false).get(impl->root);
   }
   if (error == simdjson::SUCCESS) return JsonText(std::move(impl));
   if (error == simdjson::DEPTH_ERROR) {

@@ -72,7 +72,8 @@ class JsonText {
  public:
   static constexpr int64_t kMaxDepth = 32;
 
-  // INVALID_ARGUMENT for text that is not JSON, or too deep. Takes the text.
+  // INVALID_ARGUMENT for text that is not JSON, or too deep. Takes the text. A byte order mark
+  // before the JSON counts for nothing.
   static absl::StatusOr<JsonText> Parse(std::string text);
   // An upper bound of the memory that Parse takes beside the text, with a copy of each value that a
   // reader makes. This function takes no memory.

@@ -57,6 +57,11 @@ TEST_F(OddRequestsTest, TheLastFieldOfANameCounts) {
   EXPECT_EQ(Post(kPath, R"({"model":"tiny","model":"nobody","input":"hello"})").code, 404);
 }
 
+TEST_F(OddRequestsTest, AByteOrderMarkBeforeTheJsonCountsForNothing) {
+  EXPECT_EQ(Post(kPath, absl::StrCat("\xEF\xBB\xBF", kHello)).body, Post(kPath, kHello).body);
+  EXPECT_EQ(Post(kPath, "\xEF\xBB\xBF").code, 400);
+}
+
 // The old name of gzip (RFC 9110, 8.4.1.3).
 TEST_F(OddRequestsTest, XGzipIsGzip) {
   EXPECT_EQ(Post(kPath, Gzip(kHello), "Content-Encoding: X-GZip\r\n").code, 200);

@@ -17,7 +17,8 @@ constexpr absl::string_view kCode[] = {"modeling_eurobert.EuroBertModel",
                                        "EuroBERT/EuroBERT-2.1B--modeling_eurobert.EuroBertModel"};
 
 constexpr BertFields Fields() {
-  BertFields fields = kDecoderFields;
+  BertFields fields = OptionalHeadDim();
+  fields.optional_shared_keys = true;
   fields.reads_causal = false;
   fields.default_epsilon = 1e-5;
   return fields;

@@ -35,6 +35,15 @@ TEST(EuroBertTest, IsFoundByItsTypeAndByItsCode) {
   EXPECT_TRUE(coded->encoder == encoder);
 }
 
+TEST(EuroBertTest, HeadsOfItsOwnNeedNotBeNamed) {
+  for (const char* fields : {"", R"(, "head_dim": null, "num_key_value_heads": null)"}) {
+    const auto config = Read(Bert("eurobert", fields));
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->encoder.head_dim(), 12);
+    EXPECT_EQ(config->encoder.key_heads(), 4);
+  }
+}
+
 TEST(EuroBertTest, RefusesByName) {
   ExpectUnimplemented(EuroBert(R"(, "rope_scaling": {"type": "yarn"})"), "`rope_scaling`");
   ExpectUnimplemented(EuroBert(R"(, "rope_parameters": {"rope_type": "yarn"})"),

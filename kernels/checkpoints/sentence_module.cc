@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -80,9 +82,21 @@ class Tensors {
       return absl::Status(values.status().code(),
                           absl::StrCat(directory_, ": ", values.status().message()));
     }
+    read_.insert(name);
     const int64_t count =
         std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<int64_t>());
     return std::vector<float>(*values, *values + count);
+  }
+
+  // Refuses a tensor that was not read, as sentence-transformers does: it is a part of the module
+  // that config.json leaves out.
+  absl::Status CheckAllRead() const {
+    for (const auto& [name, tensor] : store_->tensors()) {
+      if (read_.contains(name)) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          directory_, ": tensor ", Quoted(name), " is there, the module's config.json has none"));
+    }
+    return absl::OkStatus();
   }
 
  private:
@@ -92,6 +106,7 @@ class Tensors {
   std::string directory_;
   const char* source_;
   std::unique_ptr<TensorStore> store_;
+  std::set<std::string> read_;
 };
 
 absl::StatusOr<HeadLinear> ReadLinear(const std::string& name, int64_t outputs, int64_t inputs,
@@ -167,9 +182,11 @@ absl::StatusOr<SentenceHead::Dense> ReadDense(const JsonFolder& folder, int64_t 
   ATTENDANT_ASSIGN_OR_RETURN(Tensors tensors,
                              Tensors::Open(folder.path(), "the module's config.json makes it"));
   ATTENDANT_ASSIGN_OR_RETURN(dense.linear, ReadLinear("linear", outputs, width, bias, tensors));
-  if (!dense.use_residual || outputs == width) return dense;
-  ATTENDANT_ASSIGN_OR_RETURN(dense.residual,
-                             ReadLinear("residual", outputs, width, false, tensors));
+  if (dense.use_residual && outputs != width) {
+    ATTENDANT_ASSIGN_OR_RETURN(dense.residual,
+                               ReadLinear("residual", outputs, width, false, tensors));
+  }
+  ATTENDANT_RETURN_IF_ERROR(tensors.CheckAllRead());
   return dense;
 }
 
@@ -181,6 +198,7 @@ absl::StatusOr<HeadNorm> ReadHeadNorm(const JsonFolder& folder, int64_t width) {
   HeadNorm norm{.epsilon = 1e-5f};  // of torch.nn.LayerNorm
   ATTENDANT_ASSIGN_OR_RETURN(norm.gamma, tensors.Read("norm.weight", {width}));
   ATTENDANT_ASSIGN_OR_RETURN(norm.beta, tensors.Read("norm.bias", {width}));
+  ATTENDANT_RETURN_IF_ERROR(tensors.CheckAllRead());
   return norm;
 }
 

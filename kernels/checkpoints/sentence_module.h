@@ -42,7 +42,8 @@ enum class ModuleInput : uint8_t { kSentence, kTokens };
 // Modules that sentence-transformers saves in folders of their own: config.json, and weights as
 // safetensors. They take vectors of `width` values. NOT_FOUND without one of the files;
 // INVALID_ARGUMENT, naming the file and the field or tensor, for what is missing or contradicts
-// `width`; UNIMPLEMENTED for an option or an activation that is not computed.
+// `width`, and for tensors that the config has no place for; UNIMPLEMENTED for an option or an
+// activation that is not computed.
 absl::StatusOr<SentenceHead::Dense> ReadDense(const JsonFolder& folder, int64_t width,
                                               ModuleInput input = ModuleInput::kSentence);
 absl::StatusOr<HeadNorm> ReadHeadNorm(const JsonFolder& folder, int64_t width);

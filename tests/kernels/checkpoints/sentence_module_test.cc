@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/checkpoints/sentence_module.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/checkpoint.h"
 
 namespace attendant {
 namespace {
+
+using testing::HasSubstr;
 
 TEST(SentenceModuleTest, AClassIsKnownByItsPackage) {
   const std::pair<const char*, const char*> cases[] = {
@@ -34,6 +42,27 @@ TEST(SentenceModuleTest, AClassIsKnownByItsPackage) {
         "sentence_transformers_more.Normalize", "more.sentence_transformers.models.Normalize"}) {
     EXPECT_EQ(ModuleClass(type), type);
   }
+}
+
+// Computed without them, the embedding would be another.
+TEST(SentenceModuleTest, TensorsWithoutAPlaceInTheConfigAreRefused) {
+  const TempDirectory directory;
+  const TestTensor weight = FloatTensor("linear.weight", {1, 2}, {1, 2});
+  const TestTensor bias = FloatTensor("linear.bias", {1}, {3});
+  const TestTensor residual = FloatTensor("residual.weight", {1, 2}, {4, 5});
+  const auto read = [&](const std::string& fields, const std::vector<TestTensor>& tensors) {
+    WriteFile(directory / "config.json",
+              absl::StrCat(R"({"in_features": 2, "out_features": 1)", fields, "}"));
+    WriteFile(directory / "model.safetensors", SafetensorsBytes(tensors));
+    return ReadDense(directory.path(), 2).status();
+  };
+  EXPECT_TRUE(read(R"(, "use_residual": true)", {weight, bias, residual}).ok());
+  const std::string without_bias = R"(, "bias": false)";
+  EXPECT_TRUE(read(without_bias, {weight}).ok());
+  EXPECT_THAT(std::string(read(without_bias, {weight, bias}).message()),
+              HasSubstr("tensor `linear.bias` is there"));
+  EXPECT_THAT(std::string(read("", {weight, bias, residual}).message()),
+              HasSubstr("tensor `residual.weight` is there"));
 }
 
 }  // namespace

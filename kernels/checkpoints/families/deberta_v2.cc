@@ -2,6 +2,7 @@
 // DeBERTa v2 and v3: BERT with disentangled attention, whose terms of distance go through the
 // layer's own query and key. Other forms of it, and the convolution of v2's largest models, are
 // refused.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -85,6 +86,11 @@ absl::Status ReadBuckets(const JsonNode& json, EncoderConfig& config) {
   config.score_bias = ScoreBias::kDisentangled;
   config.bias_buckets = 2 * buckets;
   config.bias_max_distance = distance < 1 ? config.max_positions : distance;
+  // Up to half of the buckets each distance has its own: texts that end before it have no others.
+  const int64_t exact = buckets / 2;
+  if (config.max_positions <= exact + 1) {
+    config.bias_max_distance = std::max(config.bias_max_distance, exact + 2);
+  }
   config.query_scale = 1 / std::sqrt(static_cast<float>(config.head_dim()) * kTerms);
   return absl::OkStatus();
 }

@@ -49,6 +49,23 @@ TEST(DebertaV2Test, HasTransformersDefaults) {
   EXPECT_FALSE(config->score_bias_norm);
 }
 
+// Texts have up to 42 tokens: half of 82 buckets are enough for each distance to have its own.
+TEST(DebertaV2Test, TextsMayBeTooShortForDistancesThatShareBuckets) {
+  const auto read = [](const char* buckets, const char* more) {
+    return Read(absl::StrReplaceAll(DebertaV2(more),
+                                    {{"buckets\": 16", absl::StrCat("buckets\": ", buckets)}}));
+  };
+  const char* const near = R"(, "max_relative_positions": 9)";
+  EXPECT_TRUE(absl::IsInvalidArgument(read("80", near).status()));
+  for (const auto& [buckets, most] : {std::pair("82", 43), std::pair("256", 130)}) {
+    for (const char* more : {"", near}) {
+      const auto config = read(buckets, more);
+      ASSERT_TRUE(config.ok()) << config.status();
+      EXPECT_EQ(config->encoder.bias_max_distance, most);
+    }
+  }
+}
+
 TEST(DebertaV2Test, RefusesByName) {
   ExpectUnimplemented(Bert("deberta-v2"), "`relative_attention` is false");
   const std::pair<const char*, const char*> more[] = {

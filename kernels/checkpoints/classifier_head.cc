@@ -46,7 +46,7 @@ struct HeadForm {
   absl::string_view norm;  // empty: there is none
   absl::string_view out;
   HeadFields fields = HeadFields::kNone;
-  std::optional<int32_t> padding_id{};  // of kPadding: where the config has none
+  std::optional<int32_t> padding_id{};  // of kPadding: where the config lacks it
 };
 
 constexpr HeadForm kForms[] = {
@@ -146,6 +146,7 @@ class Reader {
 
   absl::Status ReadPadding(const HeadForm& form, SequenceClassifier& head) const {
     head.pooling = Pooling::kLast;
+    if (config_.IsNull("pad_token_id")) return absl::OkStatus();  // the last token counts
     head.padding_id = form.padding_id;
     if (!config_.Has("pad_token_id")) return absl::OkStatus();
     int64_t id = 0;

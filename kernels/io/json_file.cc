@@ -197,6 +197,10 @@ bool JsonNode::Has(absl::string_view field) const {
   return found != nullptr && !std::holds_alternative<std::monostate>(found->data);
 }
 
+bool JsonNode::IsNull(absl::string_view field) const {
+  return Find(field) != nullptr && !Has(field);
+}
+
 absl::StatusOr<JsonNode> JsonNode::Field(absl::string_view field) const {
   ATTENDANT_RETURN_IF_ERROR(CheckObject());
   if (!Has(field)) {

@@ -50,7 +50,8 @@ class JsonNode {
     return node.ok() ? node->Get(value) : node.status();
   }
 
-  bool Has(absl::string_view field) const;  // false for all but objects
+  bool Has(absl::string_view field) const;     // false for all but objects, and for null
+  bool IsNull(absl::string_view field) const;  // the field is there, with null
   absl::StatusOr<JsonNode> Field(absl::string_view field) const;
   absl::StatusOr<std::vector<std::string>> FieldNames() const;  // sorted
   absl::StatusOr<std::vector<JsonNode>> Elements() const;       // of an array

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -86,9 +85,8 @@ absl::Status ReadExperts(const JsonNode& json, EncoderConfig& config) {
 // does so too; null is none.
 absl::Status LimitPositions(const JsonNode& json, EncoderConfig& config) {
   const std::string factor = "rotary_scaling_factor", trained_field = "max_trained_positions";
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> names, json.FieldNames());
-  const bool absent = !std::binary_search(names.begin(), names.end(), factor);
-  if (!absent && !json.Has(factor)) return absl::OkStatus();
+  if (json.IsNull(factor)) return absl::OkStatus();
+  const bool absent = !json.Has(factor);
   int64_t trained = kDefaultTrainedPositions;
   ATTENDANT_RETURN_IF_ERROR(absent ? json.Read(trained_field, trained)
                                    : json.Require(trained_field, trained));

@@ -97,6 +97,9 @@ TEST(ClassifierHeadTest, ADecoderScoresItsLastTokenThatIsNoPadding) {
   }
   EXPECT_EQ((*Read(Config("", "Qwen3ForSequenceClassification"), score))->padding_id, std::nullopt);
   EXPECT_EQ((*Read(Config("", "Gemma3TextForSequenceClassification"), score))->padding_id, 0);
+  const char* const null_token = R"(, "pad_token_id": null)";
+  EXPECT_EQ((*Read(Config(null_token, "Gemma3TextForSequenceClassification"), score))->padding_id,
+            std::nullopt);
   EXPECT_EQ((*Read(Config("", "BertForSequenceClassification"), BertHead(1)))->padding_id,
             std::nullopt);
   const char* const no_token = R"(, "pad_token_id": -100)";

@@ -54,6 +54,8 @@ TEST(JsonFile, AbsentAndNullFieldsKeepTheDefault) {
   EXPECT_TRUE(json.Read("null", value).ok());
   EXPECT_EQ(value, 42);
   EXPECT_FALSE(json.Has("null"));
+  EXPECT_TRUE(json.IsNull("null"));
+  EXPECT_FALSE(json.IsNull("missing"));
   EXPECT_EQ(json.Require("null", value).ToString(),
             "INVALID_ARGUMENT: some.json lacks the field `null`");
 }

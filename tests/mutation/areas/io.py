@@ -31,6 +31,7 @@ MUTANTS = {
     "kernels/checkpoints/classifier_head.cc": [
         ("if (found == nullptr) found = &form;", "return &form;"),
         ("head.padding_id = «form.padding_id»;", "std::nullopt"),
+        ('«if (config_.IsNull("pad_token_id")) return absl::OkStatus();»', ""),
     ],
     "kernels/checkpoints/token_heads.cc": [
         ("if (form.optional_biases && !Has(form.out_bias, \"\")) return absl::OkStatus();", ""),
@@ -99,7 +100,7 @@ MUTANTS = {
     "kernels/checkpoints/families/llama/mistral.cc": [
         ("config.window = «config.causal» && window > 0 ? window - 1", "true"),
         ("config.local_rotary = «config.rotary»;", "Rotary{}"),
-        ("if («named && !json.Has(\"sliding_window\")») return CheckLayerTypesAreFull", "!named"),
+        ('if («json.IsNull("sliding_window")») return CheckLayerTypesAreFull', '!json.Has("sliding_window")'),
         ('if («json.Has("layer_types")») ATTENDANT', "false"),
     ],
     "kernels/checkpoints/families/llama/qwen2.cc": [

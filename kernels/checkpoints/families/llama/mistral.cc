@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mistral as an encoder: Llama's block without biases, whose layers may all attend to a window.
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "kernels/checkpoints/families/all_families.h"
 #include "kernels/checkpoints/families/llama/llama_block.h"
@@ -22,9 +20,7 @@ constexpr absl::string_view kTypes[] = {"mistral"};
 // transformers makes a Ministral of the config, whose layers differ.
 absl::Status ReadWindow(const JsonNode& json, EncoderConfig& config) {
   int64_t window = 4096;
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> fields, json.FieldNames());
-  const bool named = std::find(fields.begin(), fields.end(), "sliding_window") != fields.end();
-  if (named && !json.Has("sliding_window")) return CheckLayerTypesAreFull(json);
+  if (json.IsNull("sliding_window")) return CheckLayerTypesAreFull(json);
   ATTENDANT_RETURN_IF_ERROR(json.Read("sliding_window", window));
   config.window = config.causal && window > 0 ? window - 1 : window;
   for (int64_t i = 0; i < config.layers; ++i) config.local_layers.set(static_cast<size_t>(i));

@@ -7,7 +7,7 @@
 #   deploy/fetch-cuda.sh
 set -euo pipefail
 readonly SCRIPT=cuda
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$here/common.sh"
 case ${1-} in -h | --help) show_help ;; esac

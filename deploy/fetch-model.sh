@@ -6,7 +6,7 @@
 #   deploy/fetch-model.sh [NAME]      all-MiniLM-L6-v2 without NAME
 set -euo pipefail
 readonly SCRIPT=model
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$here/common.sh"
 

@@ -12,7 +12,7 @@
 # kept in root's cache folder), and a Debian 13 root made by debootstrap stands in for debian:trixie-slim.
 set -euo pipefail
 readonly SCRIPT=image
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(dirname "$(readlink -f "$0")")
 root=$(dirname "$here")
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$here/common.sh"

@@ -15,8 +15,9 @@
 # ~/.cache/attendant, and $ATTENDANT_CACHE/onednn then points at the installation; CMake looks there.
 set -euo pipefail
 readonly SCRIPT=deps
+here=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=common.sh
-. "$(dirname "$0")/common.sh"
+. "$here/common.sh"
 
 readonly ONEDNN_VERSION=3.7.2+ds
 # The compiled code only generates the kernels, at run time: -O1 compiles faster and computes as fast. Most of it is not
@@ -132,8 +133,7 @@ make_onednn() {
 }
 
 build_onednn() {
-  local key prefix parts
-  parts="$(cd "$(dirname "$0")" && pwd)/onednn"
+  local key prefix parts="$here/onednn"
   key=$({
     printf '%s\n' "${ONEDNN_FLAGS[@]}" "$ONEDNN_UNUSED" "$ONEDNN_USED" "$ONEDNN_REORDERS" "$(g++ -dumpfullversion)"
     cat "$parts"/*
@@ -167,7 +167,7 @@ has_cuda_compiler() {
 provide_cuda() {
   has_cuda_compiler && return 0
   apt_install ca-certificates python3 python3-venv unzip
-  interruptible "$(dirname "$0")/fetch-cuda.sh"
+  interruptible "$here/fetch-cuda.sh"
 }
 
 on_exit() {

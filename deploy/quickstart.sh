@@ -9,7 +9,7 @@
 #     --http_listen  where HTTP listens: protocols, metrics and the console; default 127.0.0.1:8002
 set -euo pipefail
 readonly SCRIPT=quickstart
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(dirname "$(readlink -f "$0")")
 root=$(dirname "$here")
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$here/common.sh"

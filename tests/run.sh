@@ -7,7 +7,7 @@
 #     FILTER  a regular expression: only tests with such a name (ctest -R); an error where none has one
 set -euo pipefail
 readonly SCRIPT=tests
-root=$(cd "$(dirname "$0")/.." && pwd)
+root=$(dirname "$(dirname "$(readlink -f "$0")")")
 # shellcheck source-path=SCRIPTDIR source=../deploy/common.sh
 . "$root/deploy/common.sh"
 

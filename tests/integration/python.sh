@@ -5,7 +5,7 @@
 # ATTENDANT_REQUIREMENTS names another file.
 set -euo pipefail
 readonly SCRIPT=python
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../../deploy/common.sh
 . "$here/../../deploy/common.sh"
 

@@ -12,7 +12,7 @@
 # folder; then nothing is built.
 set -euo pipefail
 readonly SCRIPT=attention
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(dirname "$(readlink -f "$0")")
 root=$(cd "$here/../../.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=../../../deploy/common.sh
 . "$root/deploy/common.sh"

@@ -13,7 +13,7 @@
 # ATTENDANT_BIN_DIR names another build's bin/ folder; then nothing is built.
 set -euo pipefail
 readonly SCRIPT=peers
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(dirname "$(readlink -f "$0")")
 root=$(cd "$here/../../.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=../../../deploy/common.sh
 . "$root/deploy/common.sh"

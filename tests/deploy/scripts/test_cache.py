@@ -71,6 +71,17 @@ def test_a_second_run_waits_for_the_first(scripts, what):
     assert scripts.lines().count("makes") == 1
 
 
+def test_a_link_to_a_script_finds_its_parts(scripts, tmp_path):
+    scripts.model_is_there()
+    for name in ("fetch-model.sh", "quickstart.sh", "install-deps.sh", "image.sh", "fetch-cuda.sh"):
+        (tmp_path / name).symlink_to(scripts.root / "deploy" / name)
+    code, output = scripts.run(tmp_path / "fetch-model.sh")
+    assert code == 0 and pathlib.Path(output.strip()).samefile(scripts.cache / "models" / MODEL), output
+    for name in ("quickstart.sh", "install-deps.sh", "image.sh", "fetch-cuda.sh"):
+        code, output = scripts.run(tmp_path / name, "--help")
+        assert code == 0 and f"deploy/{name}" in output, output
+
+
 def test_the_folder_of_a_model_is_absolute(scripts):
     """As Docker takes it for a volume; the cache need not be."""
     scripts.model_is_there()

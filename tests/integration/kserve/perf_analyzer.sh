@@ -11,7 +11,7 @@ set -euo pipefail
 readonly SCRIPT=perf_analyzer
 readonly CLIENT=tritonclient==2.42.0
 readonly CUDA_RUNTIME=nvidia-cuda-runtime-cu12==12.9.79
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../../../deploy/common.sh
 . "$here/../../../deploy/common.sh"
 home="$ATTENDANT_CACHE/perf_analyzer"

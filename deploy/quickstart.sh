@@ -38,6 +38,12 @@ parse() {
   done
 }
 
+check_port() {  # check_port FLAG HOST:PORT
+  if [[ ! ${2##*:} =~ ^[0-9]{1,5}$ ]] || [ $((10#${2##*:})) -gt 65535 ]; then
+    die "--$1=$2: a port is a number from 0 to 65535"
+  fi
+}
+
 # The host by which this machine reaches what listens on HOST:PORT; an IPv6 address is in brackets.
 host_of() {
   case "${1%:*}" in
@@ -139,6 +145,8 @@ stop() {  # stop CODE
 main() {
   local model grpc http
   parse "$@"
+  check_port listen "$listen"
+  check_port http_listen "$http_listen"
   check_free listen "$listen"
   check_free http_listen "$http_listen"
   run_dir=$(mktemp -d)

@@ -62,6 +62,16 @@ def test_a_port_counts_as_taken_where_the_server_is_to_listen(quickstart, addres
         assert code == 0, output
 
 
+@pytest.mark.parametrize("flag", ["--listen", "--http_listen"])
+@pytest.mark.parametrize("port", ["99999", "65536", "http", "", "-1", "080808"])
+def test_a_port_that_there_is_not_costs_no_build(quickstart, flag, port):
+    quickstart.stub("cmake", 'echo builds >>"$LOG"')
+    code, output = quickstart.run("deploy/quickstart.sh", "--once", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0",
+                                  f"{flag}=127.0.0.1:{port}")
+    assert code == 1 and f"{flag}=127.0.0.1:{port}: a port is a number from 0 to 65535" in output, output
+    assert not quickstart.lines()
+
+
 def test_the_log_that_an_error_names_is_there(quickstart):
     quickstart.stub("build/release/bin/attendant-server", "echo a fault; exit 1")
     code, output = quickstart.run("deploy/quickstart.sh", "--once", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0")

@@ -13,7 +13,7 @@ from grpc_tools import protoc
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PACKAGE = "attendant/v1"
-HEALTH = "grpc/health/v1/health.proto"
+OTHERS = ("grpc/health/v1/health.proto", "inference/grpc_service.proto")  # without types
 
 
 class CompileProtos(BuildHookInterface):  # type: ignore[type-arg]
@@ -41,6 +41,6 @@ class CompileProtos(BuildHookInterface):  # type: ignore[type-arg]
         own = [path.relative_to(protos).as_posix() for path in sorted((protos / PACKAGE).glob("*.proto"))]
         include = f"--proto_path={protos}"
         for arguments in ([f"--descriptor_set_out={out / PACKAGE / 'descriptors.binpb'}", "--include_imports",
-                           *own, HEALTH], [f"--pyi_out={out}", *own]):
+                           *own, *OTHERS], [f"--pyi_out={out}", *own]):
             if protoc.main(["protoc", include, *arguments]) != 0:
                 raise RuntimeError(f"protoc {' '.join(arguments)} failed")

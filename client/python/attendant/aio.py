@@ -75,6 +75,8 @@ class AsyncClient(Base):
     attention_maps = awaited(operations.attention_maps)
     models = awaited(operations.models)
     health = awaited(operations.health)
+    load_model = awaited(operations.load_model)
+    unload_model = awaited(operations.unload_model)
 
     async def run(self, job: Job[T]) -> T:
         """The result of a job of attendant.operations. The first error of a request ends it, and cancels the others."""

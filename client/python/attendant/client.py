@@ -80,6 +80,8 @@ class Client(Base):
     attention_maps = blocking(operations.attention_maps)
     models = blocking(operations.models)
     health = blocking(operations.health)
+    load_model = blocking(operations.load_model)
+    unload_model = blocking(operations.unload_model)
 
     def run(self, job: Job[T]) -> T:
         """The result of a job of attendant.operations. The first error of a request ends it, and cancels the others. While it

@@ -13,6 +13,7 @@ _MAY_NEED_TLS = "the server may need TLS, or a client's certificate"
 # gRPC's words about a connection, and what they mean.
 _HINTS = {"WRONG_VERSION_NUMBER": "the server speaks no TLS",
           "Socket closed": _MAY_NEED_TLS, "Connection reset by peer": _MAY_NEED_TLS}
+_NO_CHANGES = "explicit model load"  # Triton's code for it is UNAVAILABLE, but to try again does not help
 _TOO_LARGE = "larger than max"  # gRPC's words about a message above --max_request_bytes
 
 
@@ -48,7 +49,7 @@ class UnauthenticatedError(AttendantError, PermissionError):
 
 
 class PermissionDeniedError(AttendantError, PermissionError):
-    """The API key may not call this method."""
+    """The API key may not call this method, or the server loads no models for clients."""
 
 
 class NotFoundError(AttendantError, LookupError):
@@ -112,10 +113,13 @@ def from_rpc(error: grpc.RpcError, request_id: str | None) -> AttendantError:
     """The exception of a call that gRPC ended with an error, blocking or not."""
     pairs: Any = error.trailing_metadata() or ()
     trailing: dict[str, str | bytes] = dict(pairs)
-    message = error.details() or error.code().name
+    code = error.code()
+    message = error.details() or code.name
     if message.startswith(_NO_CONNECTION):
         message += "".join(f" ({hint})" for words, hint in _HINTS.items() if words in message)
-    return from_status(error.code(), message, request_id, _pushback(trailing.get(_PUSHBACK)))
+    if code is grpc.StatusCode.UNAVAILABLE and message.startswith(_NO_CHANGES):
+        code = grpc.StatusCode.PERMISSION_DENIED
+    return from_status(code, message, request_id, _pushback(trailing.get(_PUSHBACK)))
 
 
 def _pushback(text: str | bytes | None) -> float | None:

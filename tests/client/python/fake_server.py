@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""attendant.v1.Encoder with answers of the test's choice."""
+"""attendant.v1.Encoder, and KServe's changes of models, with answers of the test's choice."""
 
+import functools
 import threading
 from concurrent import futures
 
@@ -8,6 +9,9 @@ import grpc
 import numpy as np
 
 from attendant.v1 import encoder_pb2 as pb
+from attendant.v1.messages import load
+
+_inference = load("inference/grpc_service.proto")
 
 PUSHBACK = "grpc-retry-pushback-ms"
 
@@ -41,7 +45,7 @@ def model(name, version=1, state=pb.MODEL_STATE_READY, **fields):
 
 
 class FakeServer:
-    """`script` holds what the next Encode calls meet, in order: None is an answer, a function gets (request, context).
+    """`script` holds what the next Encode calls and changes of models meet, in order: None is an answer, a function gets (request, context).
     Stream requests are answered by `on_stream(requests, context)`."""
 
     def __init__(self):
@@ -49,6 +53,7 @@ class FakeServer:
         self.script = []
         self.requests = []
         self.metadata = []
+        self.changes = []
         self.models = [model("m")]
         self.listed = threading.Event()
         self.on_stream = None
@@ -62,8 +67,13 @@ class FakeServer:
                 self._list_models, pb.ListModelsRequest.FromString, pb.ListModelsResponse.SerializeToString),
             "EncodeStream": grpc.stream_stream_rpc_method_handler(
                 self._stream, pb.EncodeRequest.FromString, pb.EncodeStreamResponse.SerializeToString)}
+        changes = {
+            f"RepositoryModel{word}": grpc.unary_unary_rpc_method_handler(
+                functools.partial(self._change, word), _inference[f"RepositoryModel{word}Request"].FromString,
+                _inference[f"RepositoryModel{word}Response"].SerializeToString) for word in ("Load", "Unload")}
         self.server.add_generic_rpc_handlers(
-            [grpc.method_handlers_generic_handler("attendant.v1.Encoder", handlers)])
+            [grpc.method_handlers_generic_handler("attendant.v1.Encoder", handlers),
+             grpc.method_handlers_generic_handler("inference.GRPCInferenceService", changes)])
         self.target = f"127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
         self.server.start()
 
@@ -86,6 +96,12 @@ class FakeServer:
         answer = pb.ListModelsResponse(models=self.models)
         self.listed.set()
         return answer
+
+    def _change(self, word, request, context):
+        self.changes.append((word, request.model_name))
+        if self.script:
+            self.script.pop(0)(request, context)
+        return _inference[f"RepositoryModel{word}Response"]()
 
     def _stream(self, requests, context):
         self.streams += 1

@@ -3,6 +3,7 @@
 
 import asyncio
 import json
+import shutil
 import xml.etree.ElementTree
 
 import ml_dtypes
@@ -102,6 +103,20 @@ def test_models_and_health(client):
     assert client.health() and client.health("minilm")
     with pytest.raises(attendant.NotFoundError):
         client.health("nobody")
+
+
+def test_models_are_loaded_and_unloaded(client, start_server, tmp_path):
+    with pytest.raises(attendant.PermissionDeniedError, match="--model_control"):
+        client.load_model("tiny")
+    shutil.copytree(settings.TINY_MODEL, tmp_path / "repository" / "toy")
+    server = start_server({}, f"--model_repository={tmp_path / 'repository'}", "--model_control=explicit")
+    with attendant.Client(server.grpc) as changing:
+        changing.load_model("toy")
+        assert changing.embed([[5, 6]], model="toy").shape == (1, 48)
+        changing.unload_model("toy")
+        with pytest.raises(attendant.NotFoundError, match="nobody"):
+            changing.load_model("nobody")
+        assert [model.state for model in changing.models()] == ["unloaded"]
 
 
 def test_rerank_and_classify(heads):

@@ -64,12 +64,14 @@ def _fault_of(tensor: pb.Tensor) -> InternalError:
 
 
 def to_tensor(values: ArrayLike) -> pb.Tensor:
-    """The values in the format that they have, or in float32."""
+    """The values in the format that they have, or in float32. TypeError: they are not of real numbers or bool."""
     array = np.ascontiguousarray(values)
     if array.dtype == bool:
         dtype = pb.DTYPE_BOOL
     elif array.dtype.name in _WIRE_TYPES:
         dtype, array = _WIRE_TYPES[array.dtype.name], array.astype(array.dtype.newbyteorder("<"), copy=False)
+    elif array.dtype.kind in "cmMSU":  # numpy would drop a part, or read texts
+        raise TypeError(f"an array is of {array.dtype}: it must be of real numbers or bool")
     else:
         dtype, array = pb.DTYPE_F32, array.astype("<f4")
     return pb.Tensor(dtype=dtype, shape=np.shape(values), data=array.tobytes())

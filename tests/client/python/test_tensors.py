@@ -16,6 +16,12 @@ def test_values_survive_whatever_the_order_of_their_bytes(dtype):
     assert back.shape == values.shape and back.tolist() == values.tolist()
 
 
+@pytest.mark.parametrize("values", [1j * np.ones(2), ["1.5", "2"], [b"1"], np.zeros(2, "datetime64[s]")])
+def test_values_that_are_no_real_numbers(values):
+    with pytest.raises(TypeError, match="an array is of .*: it must be of real numbers"):
+        to_tensor(values)
+
+
 @pytest.mark.parametrize("shape, size", [([-2, -2], 16), ([-1], 4), ([0, -5], 0), ([1] * 99, 4), ([0, 1 << 62], 0), ([2, 2], 12)])
 def test_shapes_that_no_array_has(shape, size):
     with pytest.raises(InternalError, match=f"and {size} bytes"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -121,5 +121,11 @@ def _numbers(what: str, values: ArrayLike | None, rank: int) -> list[int]:
 
 
 def _truths(what: str, values: ArrayLike | None, rank: int) -> list[bool]:
-    truths: list[Any] = [] if values is None else _shaped(what, values, rank).astype(bool).ravel().tolist()
+    """Numbers that are added to scores are no truth values: there 0 stands for true."""
+    if values is None:
+        return []
+    array = _shaped(what, values, rank)
+    if array.size and (array.dtype.kind not in "biufO" or not np.isin(array, (0, 1)).all()):
+        raise ValueError(f"{what} has values other than 0 and 1")
+    truths: list[bool] = array.astype(bool).ravel().tolist()
     return truths

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -41,16 +42,23 @@ Input = str | tuple[str, str] | TokenIds | Sequence[int] | Array
 Inputs = str | TokenIds | PaddedBatch | Iterable[Input]
 
 
+def is_table(given: object) -> bool:
+    """It has named columns, as a DataFrame, and what it iterates over are their names."""
+    return isinstance(given, Mapping) or hasattr(given, "columns")
+
+
 def is_single(inputs: Inputs) -> bool:
     return isinstance(inputs, (str, TokenIds))
 
 
 def as_many(inputs: Inputs) -> Iterable[Input]:
-    """The inputs one by one. Those of a mapping would be its keys: what a tokenizer of transformers returns is one."""
+    """The inputs one by one. What a tokenizer of transformers returns is a mapping."""
     if is_single(inputs):
         return [cast("Input", inputs)]
     if isinstance(inputs, Mapping):
         raise TypeError("inputs are a mapping: PaddedBatch(**inputs) takes the arrays of a tokenizer")
+    if is_table(inputs):
+        raise TypeError("inputs are a table: give one of its columns")
     return cast("Iterable[Input]", inputs)
 
 
@@ -85,7 +93,7 @@ def to_padded(batch: PaddedBatch) -> pb.PaddedBatch:
 
 def split(inputs: Iterable[Input], max_sequences: int) -> Iterator[tuple[int, list[pb.Sequence]]]:
     """(number of the first input, sequences) for each request."""
-    if max_sequences < 1:
+    if operator.index(max_sequences) < 1:
         raise ValueError(f"batch_size is {max_sequences}: it must be at least 1")
     try:
         iter(inputs)
@@ -115,7 +123,8 @@ def _numbers(what: str, values: ArrayLike | None, rank: int) -> list[int]:
         return []
     array = _shaped(what, values, rank)
     if array.size and array.dtype.kind not in "iu":
-        raise TypeError(f"{what} must be integers, not {array.dtype}")
+        hint = "; a pair of two texts is a tuple" if array.dtype.kind == "U" else ""
+        raise TypeError(f"{what} must be integers, not {array.dtype}{hint}")
     numbers: list[int] = array.ravel().tolist()
     return numbers
 

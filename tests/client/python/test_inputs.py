@@ -6,6 +6,35 @@ import pytest
 
 import attendant
 from attendant.inputs import to_padded, to_sequence
+from fake_server import embedding
+
+
+class Table:
+    """A DataFrame of pandas, as far as it matters: it iterates over the names of its columns."""
+
+    columns = ["title", "text"]
+
+    def __iter__(self):
+        return iter(self.columns)
+
+
+@pytest.mark.parametrize("call, error", [
+    (lambda client: client.embed(Table()), "inputs are a table: give one of its columns"),
+    (lambda client: client.encode(Table()), "inputs are a table"),
+    (lambda client: client.rerank("a", Table()), "passages are a mapping or a table: give a list of texts"),
+    (lambda client: client.embed([["a", "b"]]), "token_ids must be integers, not <U1; a pair of two texts is a tuple"),
+    (lambda client: client.embed(np.array([["a", "b"]])), "a pair of two texts is a tuple"),
+    (lambda client: client.embed(["a", "b"], batch_size=1.5), "'float' object cannot be interpreted as an integer")])
+def test_what_is_no_input(fake, connect, call, error):
+    with connect() as client, pytest.raises(TypeError, match=error):
+        call(client)
+    assert not fake.requests
+
+
+def test_texts_of_numpy(fake, connect):
+    with connect() as client:
+        assert client.embed(np.array(["a", "bc"])).tolist() == [embedding("a"), embedding("bc")]
+        assert client.embed(np.str_("bc"), batch_size=np.int64(1)).tolist() == embedding("bc")
 
 
 @pytest.mark.parametrize("mask", [[1, 0], [True, False], [1.0, 0.0], np.array([1, 0], np.uint8), np.array([1, 0], object)])

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from attendant.choices import number_of
 from attendant.errors import InternalError, InvalidArgumentError
-from attendant.inputs import Inputs
+from attendant.inputs import Inputs, is_table
 from attendant.job import Job, Request
 from attendant.operations.requests import join_rows, message, requests_of, rows
 from attendant.operations.status import Model, answering, list_models
@@ -80,8 +80,8 @@ def rerank(query: str, passages: Iterable[str], *, model: str | None = None, top
     pair_truncation: the text that is cut, "only_first", the query, or "only_second", the passage; None: the longer one first.
     prompt_name: of a reranker with a chat template, its instruction; None: the model's default.
     InvalidArgumentError: the model is no reranker, which has one label."""
-    if isinstance(passages, (str, Mapping)):
-        raise TypeError(f"passages are {'one text' if isinstance(passages, str) else 'a mapping'}: give a list of texts")
+    if isinstance(passages, str) or is_table(passages):
+        raise TypeError(f"passages are {'one text' if isinstance(passages, str) else 'a mapping or a table'}: give a list of texts")
     if top_k is not None and top_k < 0:
         raise ValueError(f"top_k is {top_k}: it must be at least 0, or None")
     texts = list(passages)

@@ -28,7 +28,7 @@ _LOOPBACK = ("127.", "localhost:", "[::1]", "unix:")
 @dataclass(frozen=True)
 class Tls:
     """PEM files. Without `ca_file` the server's certificate is checked with gRPC's own list of authorities; `cert_file` and
-    `key_file` are this client's."""
+    `key_file` are this client's. OSError: a file cannot be read. ValueError: it has no certificate, or no key."""
 
     ca_file: Path | None = None
     cert_file: Path | None = None
@@ -37,8 +37,18 @@ class Tls:
     def credentials(self) -> grpc.ChannelCredentials:
         if (self.cert_file is None) != (self.key_file is None):
             raise ValueError("cert_file and key_file come together")
-        files = (self.ca_file, self.key_file, self.cert_file)
-        return grpc.ssl_channel_credentials(*(None if file is None else pathlib.Path(file).read_bytes() for file in files))
+        return grpc.ssl_channel_credentials(
+            _pem(self.ca_file, "CERTIFICATE"), _pem(self.key_file, "PRIVATE KEY"), _pem(self.cert_file, "CERTIFICATE"))
+
+
+def _pem(file: Path | None, kind: str) -> bytes | None:
+    """A file with a block of PEM whose label ends with `kind`. Of an empty one gRPC would take its own authorities."""
+    if file is None:
+        return None
+    contents = pathlib.Path(file).read_bytes()
+    if f"{kind}-----".encode() not in contents:
+        raise ValueError(f"the PEM file {file} has no {kind.lower()}")
+    return contents
 
 
 def _arguments(target: str, more: ChannelOptions) -> list[tuple[str, Any]]:

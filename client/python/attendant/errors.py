@@ -10,8 +10,12 @@ import grpc
 _PUSHBACK = "grpc-retry-pushback-ms"
 _NO_CONNECTION = "failed to connect to all addresses"
 _MAY_NEED_TLS = "the server may need TLS, or a client's certificate"
+_BAD_FILES = "Failed to create security handshaker"
+_NOT_TRUSTED = "CERTIFICATE_VERIFY_FAILED"
 # gRPC's words about a connection, and what they mean.
 _HINTS = {"WRONG_VERSION_NUMBER": "the server speaks no TLS",
+          _BAD_FILES: "the files of Tls cannot be used: is one damaged, or the key of another certificate?",
+          _NOT_TRUSTED: "the server's certificate is not trusted: ca_file of Tls names its authority",
           "Socket closed": _MAY_NEED_TLS, "Connection reset by peer": _MAY_NEED_TLS}
 _NO_CHANGES = "explicit model load"  # Triton's code for it is UNAVAILABLE, but to try again does not help
 _TOO_LARGE = "larger than max"  # gRPC's words about a message above --max_request_bytes
@@ -36,8 +40,8 @@ class AttendantError(Exception):
         """Whether the same request may succeed later."""
         if self.retry_after is not None and self.retry_after < 0:
             return False
-        return self.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED) and (
-            _TOO_LARGE not in str(self))
+        return self.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED) and not any(
+            words in str(self) for words in (_TOO_LARGE, _BAD_FILES, _NOT_TRUSTED))
 
 
 class InvalidArgumentError(AttendantError, ValueError):

@@ -102,6 +102,9 @@ def test_keys_and_tls(start_server, tmp_path):
             client.with_options(api_key=KEYS["viewer"]).embed([[5, 6]])
         assert client.with_options(api_key=lambda: KEYS["search"], request_id="mine").embed([[5, 6]]).shape == (1, 48)
         assert [model.name for model in client.with_options(api_key=KEYS["viewer"]).models()] == ["tiny"]
+    with attendant.Client(server.grpc, tls=attendant.Tls(), timeout=None) as stranger:
+        with pytest.raises(attendant.UnavailableError, match="the server's certificate is not trusted"):
+            stranger.models()
     with attendant.Client(server.grpc, retry=attendant.Retry(max_attempts=1)) as plain:
         with pytest.raises(attendant.UnavailableError, match="Socket closed .the server may need TLS"):
             plain.models()

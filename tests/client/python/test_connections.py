@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of TLS, and addresses, that cannot be used."""
+
+import pytest
+
+import attendant
+
+DAMAGED = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+KEY = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.fixture
+def pem(tmp_path):
+    """pem(text): a file of it."""
+    def write(text):
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.pem"
+        path.write_text(text)
+        return path
+    return write
+
+
+@pytest.mark.parametrize("client", [attendant.Client, attendant.AsyncClient])
+@pytest.mark.parametrize("files, missing", [
+    ({"ca_file": ""}, "certificate"), ({"ca_file": "text"}, "certificate"), ({"ca_file": KEY}, "certificate"),
+    ({"cert_file": KEY, "key_file": KEY}, "certificate"), ({"cert_file": DAMAGED, "key_file": DAMAGED}, "private key")])
+def test_a_file_that_holds_something_else(client, pem, files, missing):
+    tls = attendant.Tls(**{name: pem(text) for name, text in files.items()})
+    with pytest.raises(ValueError, match=f"the PEM file .*pem has no {missing}$"):
+        client(tls=tls)
+
+
+def test_a_damaged_file_is_not_tried_again(fake, connect, pem):
+    with connect(tls=attendant.Tls(ca_file=pem(DAMAGED))) as client:
+        with pytest.raises(attendant.UnavailableError, match="the files of Tls cannot be used: is one damaged") as caught:
+            client.embed("abc")
+    assert not caught.value.retryable

@@ -22,6 +22,7 @@ _OPTIONS = (
     ("grpc.max_reconnect_backoff_ms", 5000),
     ("grpc.use_local_subchannel_pool", 1),    # a connection for each client
 )
+_LAST_PORT = 65535
 _LOOPBACK = ("127.", "localhost:", "[::1]", "unix:")
 
 
@@ -52,7 +53,13 @@ def _pem(file: Path | None, kind: str) -> bytes | None:
 
 
 def _arguments(target: str, more: ChannelOptions) -> list[tuple[str, Any]]:
-    """A proxy from the environment cannot reach this machine's own loopback."""
+    """A proxy from the environment cannot reach this machine's own loopback. Of a port gRPC takes the low 16 bits: another
+    server could answer."""
+    if not isinstance(target, str):
+        raise TypeError(f"target is {target!r}: it must be a text, HOST:PORT")
+    port = target.rpartition(":")[2]
+    if not target or not target.startswith("unix") and port.isdecimal() and int(port) > _LAST_PORT:
+        raise ValueError(f"target is {target!r}: it must be HOST:PORT, with a port up to {_LAST_PORT}")
     if target.startswith(("http://", "https://")):
         raise ValueError(f"target is {target!r}: it must be HOST:PORT, of the server's gRPC port; tls=Tls() encrypts")
     proxy = [("grpc.enable_http_proxy", 0)] if target.startswith(_LOOPBACK) else []

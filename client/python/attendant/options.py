@@ -44,6 +44,8 @@ class Options:
         for name in self.metadata:
             if not _HEADER_NAME.fullmatch(name):
                 raise ValueError(f"metadata has {name!r}: a name has the characters a to z, 0 to 9, '_', '.' and '-'")
+            if name.endswith("-bin"):
+                raise ValueError(f"metadata has {name!r}: headers of bytes are not sent")
         headers = {name: _header(f"metadata[{name!r}]", value) for name, value in self.metadata.items()}
         object.__setattr__(self, "metadata", headers)
         if self.request_id is not None:
@@ -66,6 +68,8 @@ class Options:
 def _header(option: str, value: str) -> str:
     """The value without the white space around it, such as the end of a key's line in its file. The error does not show
     the value: it may be a key."""
+    if not isinstance(value, str):
+        raise TypeError(f"{option} is of {type(value).__name__}: it must be a text")
     value = value.strip()
     if not (value.isascii() and value.isprintable()):
         raise ValueError(f"{option} has characters that no header can have: it takes printable ASCII")

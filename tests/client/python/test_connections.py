@@ -27,6 +27,15 @@ def pem(tmp_path):
     return write
 
 
+@pytest.mark.parametrize("options, error", [
+    ({"api_key": b"key"}, "api_key is of bytes"), ({"api_key": lambda: 5}, "api_key is of int"), ({"request_id": 5}, "request_id is of int"),
+    ({"metadata": {"team": 5}}, r"metadata\['team'\] is of int"), ({"metadata": {"team-bin": "x"}}, "'team-bin'")])
+def test_headers_that_are_no_texts(fake, connect, options, error):
+    with pytest.raises((TypeError, ValueError), match=error), connect(**options) as client:
+        client.embed("abc")
+    assert not fake.requests
+
+
 @pytest.mark.parametrize("client", [attendant.Client, attendant.AsyncClient])
 @pytest.mark.parametrize("files, missing", [
     ({"ca_file": ""}, "certificate"), ({"ca_file": "text"}, "certificate"), ({"ca_file": KEY}, "certificate"),

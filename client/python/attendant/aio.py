@@ -90,7 +90,7 @@ class AsyncClient(Base):
         return job.join(results) if then is None else await self.run(then)
 
     async def stream(self, jobs: Iterable[Job[T]] | AsyncIterable[Job[T]], *,
-                     max_in_flight: int = 64) -> AsyncIterator[T]:
+                     max_in_flight: int = 64) -> AsyncGenerator[T, None]:
         """Like Client.stream(); `jobs` may be async too."""
         outcomes = self.stream_outcomes(jobs, max_in_flight=max_in_flight, ordered=True)
         try:

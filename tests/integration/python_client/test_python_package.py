@@ -58,11 +58,24 @@ def test_examples(server, example):
         assert printed[0] == "embeddings of [384, 384, 384] values" and printed[1].startswith("NOT_FOUND: ")
 
 
+STREAM = """
+from attendant import AsyncClient, operations
+async def first(client: AsyncClient) -> float:
+    rows = client.stream([operations.embed("a")])
+    async for row in rows:
+        await rows.aclose()
+        return float(row[0])
+    return 0.0
+"""
+
+
 def test_types():
     package = pathlib.Path(client_package.FOLDER) / "attendant"
     assert (package / "py.typed").exists() and (package / "v1" / "encoder_pb2.pyi").exists()
     run(sys.executable, "-m", "mypy", "--config-file", client_package.SOURCE / "pyproject.toml", "--cache-dir", os.devnull,
         package)
+    run(sys.executable, "-m", "mypy", "--config-file", client_package.SOURCE / "pyproject.toml", "--cache-dir", os.devnull,
+        "-c", STREAM, env={**os.environ, "MYPYPATH": client_package.FOLDER})
 
 
 def test_pip_install_from_a_clean_clone(tmp_path):

@@ -142,7 +142,7 @@ void CommonFlags::AddTo(FlagParser& flags) {
   flags.AddSwitch("round_robin", &connect.round_robin,
                   "Spread calls over all addresses of --server, as of dns:///NAME:8001 or "
                   "ipv4:ADDRESS:8001,ADDRESS:8001");
-  flags.Add("timeout", &connect.timeout, "DURATION", "Longest time for one call");
+  flags.AddTimeout("timeout", &connect.timeout, "Longest time for one call");
   flags.AddSwitch("tls", &connect.tls.enabled, "Encrypt; trust the system's authorities");
   flags.Add("tls_ca", &connect.tls.ca_file, "FILE",
             "Encrypt; trust the authorities in this PEM file");

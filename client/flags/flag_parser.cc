@@ -113,6 +113,19 @@ void FlagParser::AddFlag(const Flag& flag, Reader read) {
   if (flag.unit.empty()) option->expected(0)->trigger_on_parse();
 }
 
+void FlagParser::AddTimeout(absl::string_view name, absl::Duration* value, absl::string_view help) {
+  static constexpr char kRange[] = "above 0";
+  ranges_[absl::StrCat("--", name)] = kRange;
+  AddFlag({name, "DURATION", help, absl::UnparseFlag<absl::Duration>(*value)},
+          [value](const std::string& text) {
+            std::string problem = Read(text, value);
+            if (problem.empty() && *value <= absl::ZeroDuration()) {
+              problem = absl::StrCat(absl::FormatDuration(*value), ": it must be ", kRange);
+            }
+            return problem;
+          });
+}
+
 void FlagParser::AddSwitch(absl::string_view name, bool* value, absl::string_view help) {
   AddFlag({name, "", help, ""}, [value](const std::string& text) { return Read(text, value); });
 }

@@ -73,6 +73,9 @@ class FlagParser {
             });
   }
 
+  // A duration above 0.
+  void AddTimeout(absl::string_view name, absl::Duration* value, absl::string_view help);
+
   // False until it is given.
   void AddSwitch(absl::string_view name, bool* value, absl::string_view help);
 

@@ -105,6 +105,13 @@ TEST_F(UsageTest, ANumberThatItsFieldDoesNotHold) {
                 "--top cannot be '4294967297'");
 }
 
+TEST_F(UsageTest, ATimeoutThatHasPassed) {
+  for (const char* command : {"models", "health", "embed", "load"}) {
+    ExpectMistake({command, "--timeout=0"}, "--timeout cannot be 0: it must be above 0");
+    ExpectMistake({command, "--timeout=-1s"}, "--timeout cannot be -1s: it must be above 0");
+  }
+}
+
 TEST_F(UsageTest, LengthsAreWholeNumbers) {
   ExpectMistake({"attend", "--query_lengths=3,2.5"},
                 "--query_lengths: '2.5' is not a whole number");

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client/lines.h"
 #include "client/utf8.h"
 #include "client/wire.h"
 #include "kernels/core/status_macros.h"
@@ -32,7 +33,13 @@ TextUser CheckUtf8(const TextUser& use) {
 
 absl::Status ForEachLine(std::istream& in, const std::string& name, const TextUser& use) {
   std::string line;
-  for (bool is_first = true; std::getline(in, line); is_first = false) {
+  for (bool is_first = true;; is_first = false) {
+    const absl::StatusOr<bool> found = NextLine(in, line);
+    if (!found.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("a line of ", name, " ", found.status().message()));
+    }
+    if (!*found) break;
     if (is_first && absl::StartsWith(line, kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     if (!line.empty() && line.back() == '\r') line.pop_back();
     ATTENDANT_RETURN_IF_ERROR(use(std::exchange(line, {})));

@@ -18,7 +18,7 @@ namespace attendant::client {
 // lines of `file` ("" is no file). A lone - as an argument or file stands for the lines of standard
 // input, and so does having neither, unless standard input is a terminal. A line ends in \n or
 // \r\n; a byte order mark before the first one is no text. FAILED_PRECONDITION for a file that
-// cannot be read and for text that is not UTF-8.
+// cannot be read, for a line of more than kMaxLineBytes and for text that is not UTF-8.
 absl::Status ForEachText(std::span<const std::string> arguments, const std::string& file, Io& io,
                          const std::function<absl::Status(std::string)>& use);
 

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/lines.h"
 #include "client/utf8.h"
 #include "client/wire.h"
 
@@ -111,7 +112,13 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<std::string> texts;
   std::string line;
-  for (int64_t number = 1; std::getline(file, line); ++number) {
+  for (int64_t number = 1;; ++number) {
+    const absl::StatusOr<bool> found = NextLine(file, line);
+    if (!found.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("line ", number, " of ", path, " ", found.status().message()));
+    }
+    if (!*found) break;
     if (number == 1 && absl::StartsWith(line, kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (FindInvalidUtf8(line) != absl::string_view::npos) {

@@ -52,7 +52,8 @@ struct RerankPayload {
 // The texts of each payload, with the first one of the next payload as the query.
 std::vector<RerankPayload> ToRerank(const std::vector<Payload>& payloads);
 
-// The lines of a file that are not empty. FAILED_PRECONDITION when there are none.
+// The lines of a file that are not empty. FAILED_PRECONDITION when there are none,
+// or one is longer than kMaxLineBytes.
 absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path);
 
 }  // namespace attendant::client

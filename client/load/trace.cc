@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/lines.h"
 #include "client/utf8.h"
 #include "kernels/core/status_macros.h"
 
@@ -95,7 +96,10 @@ absl::StatusOr<std::vector<TraceEntry>> ReadTrace(std::istream& in) {
   absl::Time origin = absl::InfinitePast();
   std::string text;
   int64_t tokens = 0;
-  for (int64_t line = 1; std::getline(in, text); ++line) {
+  for (int64_t line = 1;; ++line) {
+    const absl::StatusOr<bool> found = NextLine(in, text);
+    if (!found.ok()) return Malformed(line, found.status().message());
+    if (!*found) break;
     if (text.empty() || text == "\r") continue;
     const size_t before = entries.size();
     ATTENDANT_RETURN_IF_ERROR(ReadLine(text, line, origin, entries));

@@ -105,6 +105,15 @@ TEST_F(UsageTest, ANumberThatItsFieldDoesNotHold) {
                 "--top cannot be '4294967297'");
 }
 
+// As /dev/full is one.
+TEST_F(UsageTest, ALineWithoutAnEnd) {
+  const std::string words = " is longer than 67108864 bytes";
+  ExpectMistake({"embed", "--model=toy", "--file=/dev/full"},
+                "a line of the file /dev/full" + words);
+  ExpectMistake({"load", "--model=toy", "--texts=/dev/full"}, "line 1 of /dev/full" + words);
+  ExpectMistake({"load", "--model=toy", "--replay=/dev/full"}, "line 1 of the trace" + words);
+}
+
 TEST_F(UsageTest, ATimeoutThatHasPassed) {
   for (const char* command : {"models", "health", "embed", "load"}) {
     ExpectMistake({command, "--timeout=0"}, "--timeout cannot be 0: it must be above 0");

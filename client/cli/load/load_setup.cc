@@ -8,8 +8,10 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/load/trace.h"
@@ -244,6 +246,33 @@ absl::Status LoadSetup::PrepareArrivals() {
   return absl::OkStatus();
 }
 
+absl::Status LoadSetup::CheckRequestFlags() const {
+  const LoadSetup unset;
+  const bool has_vocab = target_.payload.vocab != unset.target_.payload.vocab;
+  const struct {
+    const char* flag;
+    bool is_given;
+    std::vector<absl::string_view> protocols;
+  } flags[] = {
+      {"--output", target_.hidden, {"attendant"}},
+      {"--vocab", has_vocab, {"attendant", "kserve", "kserve_http", "openai"}},
+      {"--shape", !target_.shapes.empty(), {"kserve", "kserve_http"}},
+      {"--tensors", target_.json_tensors, {"kserve_http"}},
+  };
+  for (const auto& [flag, is_given, protocols] : flags) {
+    if (is_given && !absl::c_linear_search(protocols, protocol_)) {
+      return absl::FailedPreconditionError(absl::StrCat(flag, ": --protocol ", protocol_,
+                                                        " does not use it, only ",
+                                                        absl::StrJoin(protocols, ", ")));
+    }
+  }
+  if (!texts_file_.empty() && (has_vocab || lengths_ != unset.lengths_)) {
+    return absl::FailedPreconditionError(
+        "--lengths and --vocab are of random sequences: they do not go with --texts");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status LoadSetup::PrepareRequests() {
   const ProtocolRow& protocol = FindProtocol(protocol_);
   if (target_.streaming && !protocol.has_streams) {
@@ -258,6 +287,7 @@ absl::Status LoadSetup::PrepareRequests() {
     return absl::FailedPreconditionError(
         absl::StrCat("--model_version: a request of --protocol ", protocol_, " names no version"));
   }
+  ATTENDANT_RETURN_IF_ERROR(CheckRequestFlags());
   ATTENDANT_ASSIGN_OR_RETURN(target_.payload.lengths, LengthDistribution::Parse(lengths_));
   if (!texts_file_.empty()) {
     ATTENDANT_ASSIGN_OR_RETURN(target_.payload.texts, ReadTexts(texts_file_));

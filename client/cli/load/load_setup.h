@@ -48,6 +48,8 @@ class LoadSetup {
   void AddOutputFlags(FlagParser& flags);
   // Refuses flags of the other loop, which would do nothing.
   absl::Status CheckLoop(bool open) const;
+  // Refuses flags of other protocols, and of random sequences where there are texts.
+  absl::Status CheckRequestFlags() const;
   absl::Status PrepareArrivals();
   absl::Status PrepareTrace();
   absl::Status PrepareRequests();

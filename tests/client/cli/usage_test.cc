@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/client/cli/command_fixture.h"
@@ -112,6 +114,23 @@ TEST_F(UsageTest, ALineWithoutAnEnd) {
                 "a line of the file /dev/full" + words);
   ExpectMistake({"load", "--model=toy", "--texts=/dev/full"}, "line 1 of /dev/full" + words);
   ExpectMistake({"load", "--model=toy", "--replay=/dev/full"}, "line 1 of the trace" + words);
+}
+
+TEST_F(UsageTest, FlagsOfOtherLoads) {
+  for (const auto& [flag, protocol, users] :
+       {std::tuple("output=hidden", "tei", "attendant"),
+        std::tuple("vocab=9", "cohere", "attendant, kserve, kserve_http, openai"),
+        std::tuple("shape=x:3", "openai", "kserve, kserve_http"),
+        std::tuple("tensors=json", "kserve", "kserve_http")}) {
+    const std::string name(flag, strcspn(flag, "="));
+    ExpectMistake(
+        {"load", absl::StrCat("--protocol=", protocol), "--model=toy", absl::StrCat("--", flag)},
+        absl::StrCat("--", name, ": --protocol ", protocol, " does not use it, only ", users));
+  }
+  const std::string texts = "--texts=" + WriteFile("texts", "one\n");
+  for (const char* flag : {"--vocab=9", "--lengths=fixed:3"}) {
+    ExpectMistake({"load", "--model=toy", texts, flag}, "they do not go with --texts");
+  }
 }
 
 TEST_F(UsageTest, ATimeoutThatHasPassed) {

@@ -78,8 +78,9 @@ std::string DescribeSimilarity(std::span<const std::string> texts, const Tensor&
   if (texts.size() <= kMaxMatrixTexts) {
     out = absl::StrCat("Cosine similarity\n\n", DescribeMatrix(texts, cosines), "\n");
   }
-  absl::StrAppend(&out, "Most similar\n\n");
-  for (const SimilarPair& pair : MostSimilar(cosines, num_pairs)) {
+  const std::vector<SimilarPair> pairs = MostSimilar(cosines, num_pairs);
+  if (!pairs.empty()) absl::StrAppend(&out, "Most similar\n\n");
+  for (const SimilarPair& pair : pairs) {
     absl::StrAppendFormat(&out, "  %5.2f  %s\n         %s\n", pair.cosine,
                           OneLine(texts[pair.first], kShownTextWidth),
                           OneLine(texts[pair.second], kShownTextWidth));

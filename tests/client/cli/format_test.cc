@@ -103,6 +103,13 @@ TEST(SimilarityTest, DescribesMatrixAndPairs) {
   EXPECT_THAT(text, HasSubstr("   1.00  one\n         two\n"));
 }
 
+// As of one text; one of its chunks has neighbours.
+TEST(SimilarityTest, WithoutPairsNoneIsMostSimilar) {
+  const std::vector<std::string> texts = {"one"};
+  EXPECT_EQ(DescribeSimilarity(texts, {.shape = {1, 2}, .values = {1, 0}}, 5),
+            "Cosine similarity\n\n         1\n  1   1.00  one\n\n");
+}
+
 // As the format's definition has it: magic, version 1.0, header size, header, values.
 TEST(NpyTest, WritesHeaderAndValues) {
   const std::string path = ::testing::TempDir() + "/npy_test.npy";

@@ -130,8 +130,9 @@ def run_stream(jobs: Iterable[Job[T]], prepare: Callable[[Request[Any]], None], 
     if room < 1:
         raise ValueError(f"max_in_flight is {room}: it must be at least 1")
     iterator = iter(jobs)
-    first = next(iterator, None)
-    if first is None:
+    for first in iterator:
+        break
+    else:
         return
     request = only_request(first, None)
     first = Job([request], first.join)

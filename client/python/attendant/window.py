@@ -53,6 +53,8 @@ class _Sent(Generic[T]):
 
 def only_request(job: Job[T], rpc: Rpc | None) -> Request[Any]:
     """The request of a job for a stream of `rpc`; None: the first one decides."""
+    if not isinstance(job, Job):
+        raise TypeError(f"a stream takes jobs of attendant.operations, such as operations.embed(text), not {job!r}")
     found = list(itertools.islice(job.requests, 2))
     if len(found) != 1:
         raise ValueError("a stream takes jobs of one request: give each fewer inputs than batch_size, and classify() "

@@ -260,6 +260,13 @@ def test_jobs_that_a_stream_does_not_take(fake, run, jobs, error):
         list(run(jobs()))
 
 
+@pytest.mark.parametrize("jobs", [lambda: ["a"], lambda: [None], lambda: [operations.embed("a"), "b"]])
+def test_what_is_no_job(fake, run, jobs):
+    fake.on_stream = lambda requests, _: map(answer, requests)
+    with pytest.raises(TypeError, match="a stream takes jobs of attendant.operations, .* not "):
+        list(run(jobs()))
+
+
 def test_a_stream_that_is_given_up_ends_its_thread(fake):
     fake.on_stream = lambda requests, _: map(answer, requests)
     with attendant.Client(fake.target, model="m") as client:

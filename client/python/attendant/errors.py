@@ -18,7 +18,7 @@ _HINTS = {"WRONG_VERSION_NUMBER": "the server speaks no TLS",
           _NOT_TRUSTED: "the server's certificate is not trusted: ca_file of Tls names its authority",
           "Socket closed": _MAY_NEED_TLS, "Connection reset by peer": _MAY_NEED_TLS}
 _NO_CHANGES = "explicit model load"  # Triton's code for it is UNAVAILABLE, but to try again does not help
-_TOO_LARGE = "larger than max"  # gRPC's words about a message above --max_request_bytes
+_TOO_LARGE = "Received message larger than max"  # the server's gRPC, which names no flag
 
 
 class AttendantError(Exception):
@@ -121,6 +121,8 @@ def from_rpc(error: grpc.RpcError, request_id: str | None) -> AttendantError:
     message = error.details() or code.name
     if message.startswith(_NO_CONNECTION):
         message += "".join(f" ({hint})" for words, hint in _HINTS.items() if words in message)
+    if message.removeprefix("SERVER: ").startswith(_TOO_LARGE):
+        message = f"the request is larger than the server's --max_request_bytes: {message}"
     if code is grpc.StatusCode.UNAVAILABLE and message.startswith(_NO_CHANGES):
         code = grpc.StatusCode.PERMISSION_DENIED
     return from_status(code, message, request_id, _pushback(trailing.get(_PUSHBACK)))

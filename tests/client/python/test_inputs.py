@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs of other kinds than the client takes, and of kinds that look alike."""
 
+import grpc
 import numpy as np
 import pytest
 
 import attendant
 from attendant.inputs import to_padded, to_sequence
-from fake_server import embedding
+from fake_server import embedding, fails
 
 
 class Table:
@@ -29,6 +30,15 @@ def test_what_is_no_input(fake, connect, call, error):
     with connect() as client, pytest.raises(TypeError, match=error):
         call(client)
     assert not fake.requests
+
+
+@pytest.mark.parametrize("side", ["", "SERVER: "])
+def test_a_request_that_is_too_large(fake, connect, side):
+    fake.script = [fails(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{side}Received message larger than max (5 vs. 4)")]
+    with connect() as client, pytest.raises(attendant.ResourceExhaustedError,
+                                            match=r"^the request is larger than the server's --max_request_bytes: .*5 vs. 4"):
+        client.embed("abc")
+    assert len(fake.requests) == 1
 
 
 def test_texts_of_numpy(fake, connect):

@@ -166,6 +166,8 @@ MUTANTS = {
     ],
     "client/cli/load/load_setup.cc": [
         ("open ? max_outstanding_ : plan.connections * concurrency_", "open ? max_outstanding_ : concurrency_"),
+        ("is_given && !absl::c_linear_search(protocols, protocol_)", "false"),
+        ("has_vocab || lengths_ != unset.lengths_", "has_vocab"),
     ],
     "client/load/schedule.cc": [
         ("requests_per_s / static_cast<double>(burst)", "requests_per_s"),

@@ -3,12 +3,15 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <istream>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/utf8.h"
 
 namespace attendant::client {
 
@@ -32,6 +35,15 @@ inline absl::StatusOr<bool> NextLine(std::istream& in, std::string& line) {
     in.clear();  // the part is full
   }
   return false;
+}
+
+// The same of a text file: without the \r of a line's end, and without the byte order mark that the
+// first line, `number` 1, may begin with.
+inline absl::StatusOr<bool> NextTextLine(std::istream& in, int64_t number, std::string& line) {
+  absl::StatusOr<bool> found = NextLine(in, line);
+  if (number == 1 && absl::StartsWith(line, kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+  if (!line.empty() && line.back() == '\r') line.pop_back();
+  return found;
 }
 
 }  // namespace attendant::client

@@ -4,7 +4,6 @@
 #include <fstream>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -33,15 +32,13 @@ TextUser CheckUtf8(const TextUser& use) {
 
 absl::Status ForEachLine(std::istream& in, const std::string& name, const TextUser& use) {
   std::string line;
-  for (bool is_first = true;; is_first = false) {
-    const absl::StatusOr<bool> found = NextLine(in, line);
+  for (int64_t number = 1;; ++number) {
+    const absl::StatusOr<bool> found = NextTextLine(in, number, line);
     if (!found.ok()) {
       return absl::FailedPreconditionError(
           absl::StrCat("a line of ", name, " ", found.status().message()));
     }
     if (!*found) break;
-    if (is_first && absl::StartsWith(line, kByteOrderMark)) line.erase(0, kByteOrderMark.size());
-    if (!line.empty() && line.back() == '\r') line.pop_back();
     ATTENDANT_RETURN_IF_ERROR(use(std::exchange(line, {})));
   }
   if (!in.bad()) return absl::OkStatus();

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/lines.h"
@@ -113,14 +112,12 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path) {
   std::vector<std::string> texts;
   std::string line;
   for (int64_t number = 1;; ++number) {
-    const absl::StatusOr<bool> found = NextLine(file, line);
+    const absl::StatusOr<bool> found = NextTextLine(file, number, line);
     if (!found.ok()) {
       return absl::FailedPreconditionError(
           absl::StrCat("line ", number, " of ", path, " ", found.status().message()));
     }
     if (!*found) break;
-    if (number == 1 && absl::StartsWith(line, kByteOrderMark)) line.erase(0, kByteOrderMark.size());
-    if (!line.empty() && line.back() == '\r') line.pop_back();
     if (FindInvalidUtf8(line) != absl::string_view::npos) {
       return absl::FailedPreconditionError(
           absl::StrCat("line ", number, " of ", path, " is not valid UTF-8"));

@@ -8,12 +8,12 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "client/cli/load/load_protocols.h"
 #include "client/load/trace.h"
 #include "kernels/core/status_macros.h"
 
@@ -29,33 +29,6 @@ constexpr double kMaxRate = 1e6;
 constexpr int64_t kMaxConnections = 65535;
 constexpr int64_t kMaxOutstanding = 1'000'000;
 constexpr int64_t kMaxBatch = 1'000'000;
-
-struct ProtocolRow {
-  const char* word;
-  const char* title;
-  absl::StatusOr<Target> (*make)(const TargetSpec& spec);
-  bool has_streams;
-  bool needs_model;   // else a server's only one is found
-  bool has_versions;  // a request can name one of its model's
-};
-constexpr ProtocolRow kProtocols[] = {
-    {"attendant", "attendant.v1", MakeAttendantTarget, true, false, true},
-    {"kserve", "KServe v2", MakeKserveTarget, true, true, true},
-    {"tei", "tei.v1", MakeTeiTarget, true, false, false},
-    {"kserve_http", "KServe v2 over HTTP", MakeKserveHttpTarget, false, true, true},
-    {"tei_http", "TEI /embed", MakeTeiHttpTarget, false, false, false},
-    {"tei_rerank", "TEI /rerank", MakeTeiRerankTarget, false, false, false},
-    {"openai", "OpenAI embeddings", MakeOpenAiTarget, false, true, false},
-    {"cohere", "Cohere /v2/embed", MakeCohereTarget, false, true, false},
-    {"cohere_rerank", "Cohere /v2/rerank", MakeCohereRerankTarget, false, true, false},
-};
-
-const ProtocolRow& FindProtocol(absl::string_view word) {
-  for (const ProtocolRow& row : kProtocols) {
-    if (row.word == word) return row;
-  }
-  return kProtocols[0];
-}
 
 absl::StatusOr<std::vector<Condition>> ParseAll(
     const std::vector<std::string>& texts, absl::string_view flag,
@@ -82,7 +55,7 @@ size_t NumBytes(const std::vector<std::string>& texts) {
 
 void LoadSetup::AddTo(FlagParser& flags) {
   std::vector<std::string> words;
-  for (const ProtocolRow& row : kProtocols) words.push_back(row.word);
+  for (const LoadProtocol& row : LoadProtocols()) words.push_back(row.word);
   flags.AddChoice(
       "protocol", &protocol_, words,
       "The service to call: attendant.v1; KServe v2, which Triton speaks too; tei.v1 of "
@@ -252,19 +225,21 @@ absl::Status LoadSetup::CheckRequestFlags() const {
   const struct {
     const char* flag;
     bool is_given;
-    std::vector<absl::string_view> protocols;
+    bool LoadProtocol::*is_taken;
   } flags[] = {
-      {"--output", target_.hidden, {"attendant"}},
-      {"--vocab", has_vocab, {"attendant", "kserve", "kserve_http", "openai"}},
-      {"--shape", !target_.shapes.empty(), {"kserve", "kserve_http"}},
-      {"--tensors", target_.json_tensors, {"kserve_http"}},
+      {"--output", target_.hidden, &LoadProtocol::takes_output},
+      {"--vocab", has_vocab, &LoadProtocol::takes_vocab},
+      {"--shape", !target_.shapes.empty(), &LoadProtocol::takes_shape},
+      {"--tensors", target_.json_tensors, &LoadProtocol::takes_tensors},
   };
-  for (const auto& [flag, is_given, protocols] : flags) {
-    if (is_given && !absl::c_linear_search(protocols, protocol_)) {
-      return absl::FailedPreconditionError(absl::StrCat(flag, ": --protocol ", protocol_,
-                                                        " does not use it, only ",
-                                                        absl::StrJoin(protocols, ", ")));
+  for (const auto& [flag, is_given, is_taken] : flags) {
+    if (!is_given || FindLoadProtocol(protocol_).*is_taken) continue;
+    std::vector<absl::string_view> takers;
+    for (const LoadProtocol& row : LoadProtocols()) {
+      if (row.*is_taken) takers.push_back(row.word);
     }
+    return absl::FailedPreconditionError(absl::StrCat(
+        flag, ": --protocol ", protocol_, " does not use it, only ", absl::StrJoin(takers, ", ")));
   }
   if (!texts_file_.empty() && (has_vocab || lengths_ != unset.lengths_)) {
     return absl::FailedPreconditionError(
@@ -274,7 +249,7 @@ absl::Status LoadSetup::CheckRequestFlags() const {
 }
 
 absl::Status LoadSetup::PrepareRequests() {
-  const ProtocolRow& protocol = FindProtocol(protocol_);
+  const LoadProtocol& protocol = FindLoadProtocol(protocol_);
   if (target_.streaming && !protocol.has_streams) {
     return absl::FailedPreconditionError(
         absl::StrCat("--streaming: --protocol ", protocol_, " has no streams"));
@@ -373,11 +348,11 @@ absl::Status LoadSetup::PrepareSweep() {
 }
 
 absl::StatusOr<Target> LoadSetup::MakeTarget() const {
-  return FindProtocol(protocol_).make(target_);
+  return FindLoadProtocol(protocol_).make(target_);
 }
 
 std::string LoadSetup::protocol_title() const {
-  return absl::StrCat(FindProtocol(protocol_).title, target_.streaming ? ", streaming" : "");
+  return absl::StrCat(FindLoadProtocol(protocol_).title, target_.streaming ? ", streaming" : "");
 }
 
 std::string LoadSetup::DescribePayload(bool words) const {

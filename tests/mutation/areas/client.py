@@ -166,7 +166,7 @@ MUTANTS = {
     ],
     "client/cli/load/load_setup.cc": [
         ("open ? max_outstanding_ : plan.connections * concurrency_", "open ? max_outstanding_ : concurrency_"),
-        ("is_given && !absl::c_linear_search(protocols, protocol_)", "false"),
+        ("!is_given || FindLoadProtocol(protocol_).*is_taken", "true"),
         ("has_vocab || lengths_ != unset.lengths_", "has_vocab"),
     ],
     "client/load/schedule.cc": [

@@ -36,10 +36,10 @@ inline v1::AttendRequest OnesRequest() {
   return request;
 }
 
-// A request that keeps a worker busy for about a second.
-inline v1::AttendRequest LongRequest() {
+// A request that keeps a worker busy for about a second, or with 60,000 tokens for about four.
+inline v1::AttendRequest LongRequest(int64_t tokens = 30000) {
   v1::AttendRequest request;
-  Fill(*request.mutable_query(), {1, 30000, 4}, 0.01f);
+  Fill(*request.mutable_query(), {1, tokens, 4}, 0.01f);
   v1::AdditiveAttention& additive = *request.mutable_additive();
   Fill(*additive.mutable_query_weight(), {16, 4});
   Fill(*additive.mutable_key_weight(), {16, 4});

@@ -69,7 +69,10 @@ absl::StatusOr<std::optional<TraceEntry>> ReadLogged(const TraceJson& object, ab
   if (entry.tokens == 0) return std::nullopt;
   entry.sequences = std::max<int64_t>(1, Positive(object, "sequences", entry.tokens));
   if (origin == absl::InfinitePast()) origin = time;
-  entry.time = time - origin;
+  entry.time = time - origin;  // infinite where absl read "infinite-future"
+  if (absl::AbsDuration(entry.time) > absl::Milliseconds(kMaxTimeMs)) {
+    return Malformed(line, "has a time that is more than 31 years from the first");
+  }
   return entry;
 }
 

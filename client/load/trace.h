@@ -25,8 +25,9 @@ struct TraceEntry {
 //   {"timestamp": 120.5, "text_input": "some text"}  write them
 //   {"time": "2026-11-22T09:00:00.1Z", "tokens": 48, "sequences": 1}  the server's access log
 // The order of the lines does not matter. Lines of an access log without tokens (refused requests,
-// and calls that compute nothing) are left out. FAILED_PRECONDITION names the line that is neither;
-// so does a trace of more than a million requests or 64 million tokens, or without requests.
+// and calls that compute nothing) are left out. FAILED_PRECONDITION names the line that is neither,
+// or whose time is more than 31 years from the first; so does a trace of more than a million
+// requests or 64 million tokens, or without requests.
 absl::StatusOr<std::vector<TraceEntry>> ReadTrace(std::istream& in);
 
 }  // namespace attendant::client

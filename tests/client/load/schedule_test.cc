@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/load/interval_series.h"
 #include "client/load/payload.h"
 #include "client/load/trace.h"
@@ -88,9 +89,24 @@ TEST(TraceTest, RefusesWhatIsNone) {
         R"({"timestamp": -1, "input_length": 5})", R"({"timestamp": "x", "input_length": 5})",
         R"({"timestamp": 1, "input_length": 0})", R"({"timestamp": 1, "input_length": 99999999})",
         R"({"time": "yesterday", "tokens": 5})", R"({"time": "2026-11-22T09:00:01Z"})",
+        R"({"time": "infinite-future", "tokens": 5})", R"({"time": "infinite-past", "tokens": 5})",
         "{\"timestamp\": 1, \"text_input\": \"\xff\"}"}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(Read(text).status())) << text;
   }
+}
+
+TEST(TraceTest, RefusesTimesThatNoLoadReaches) {
+  const std::string now = R"({"time": "2026-11-22T09:00:01Z", "tokens": 5})";
+  for (const char* time : {"infinite-future", "infinite-past", "1970-01-01T00:00:00Z"}) {
+    const std::string other = absl::StrCat(R"({"time": ")", time, R"(", "tokens": 5})");
+    const auto trace = Read(absl::StrCat(now, "\n", other, "\n"));
+    EXPECT_EQ(trace.status(), absl::FailedPreconditionError(
+                                  "line 2 of the trace has a time that is more than 31 years from "
+                                  "the first"))
+        << time;
+  }
+  EXPECT_TRUE(
+      Read(absl::StrCat(now, "\n", R"({"time": "1996-01-01T00:00:00Z", "tokens": 5})")).ok());
 }
 
 TEST(TraceTest, PayloadsHaveItsLengthsUpToTheLimit) {

@@ -174,6 +174,7 @@ MUTANTS = {
     ],
     "client/load/trace.cc": [
         ("entry.time -= first", "entry.time -= absl::ZeroDuration()"),
+        ("absl::AbsDuration(entry.time)", "entry.time"),
     ],
     "client/load/results/batches.cc": [
         ("fewest < figure.min_requests", "false"),

@@ -44,6 +44,7 @@ class HealthCommand : public Command {
     if (!arguments.empty()) return UsageError("health takes no arguments: name a --service", io);
     const absl::Status named = CheckFlagUtf8("service", service_);
     if (!named.ok()) return UsageError(named.message(), io);
+    if (wait_ < absl::ZeroDuration()) return UsageError("--wait cannot be negative", io);
     absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common_.connect);
     if (!client.ok()) return UsageError(client.status().message(), io);
     if (watch_) return Watch(**client, io);
@@ -55,7 +56,7 @@ class HealthCommand : public Command {
 
  private:
   absl::StatusOr<ServingStatus> Check(Client& client) const {
-    if (wait_ <= absl::ZeroDuration()) return client.Health(service_);
+    if (wait_ == absl::ZeroDuration()) return client.Health(service_);
     const Clock::time_point start = Clock::now();
     const auto left = [&] { return wait_ - absl::FromChrono(Clock::now() - start); };
     while (true) {

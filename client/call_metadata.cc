@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <iomanip>
 #include <map>
 #include <random>
 #include <utility>
@@ -24,6 +25,7 @@ using grpc::experimental::Interceptor;
 using grpc::experimental::InterceptorBatchMethods;
 
 constexpr size_t kTraceIdDigits = 32;
+constexpr size_t kMaxKeyBytes = 4096;
 
 absl::Status CheckTraceId(const std::string& id) {
   const auto is_digit = [](unsigned char c) {
@@ -89,7 +91,11 @@ absl::StatusOr<std::string> ReadApiKey(const std::string& path) {
         absl::StrCat("cannot read an API key from ", path, ": ", std::strerror(errno)));
   }
   std::string key;
-  file >> key;
+  file >> std::setw(kMaxKeyBytes + 1) >> key;  // /dev/zero has no end
+  if (key.size() > kMaxKeyBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot read an API key from ", path,
+                                                   ": it is longer than ", kMaxKeyBytes, " bytes"));
+  }
   if (key.empty() || !std::all_of(key.begin(), key.end(), absl::ascii_isgraph)) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read an API key from ", path, ": it must be printable ASCII"));

@@ -6,9 +6,10 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -27,6 +28,8 @@ namespace {
 // Requests up to this size can be sent again.
 constexpr int kRetryBufferBytes = 4 << 20;
 constexpr int64_t kLastPort = 65535;
+// The authorities of a system are 200 KiB.
+constexpr size_t kMaxPemBytes = size_t{16} << 20;
 // After a connection failed. gRPC's own longest wait is two minutes: so long a server that is back
 // could get no call.
 constexpr int kFirstReconnectMs = 100;
@@ -39,16 +42,24 @@ constexpr absl::Duration kLongestTimeout = absl::Hours(24 * 365 * 100);
 absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view kind) {
   if (path.empty()) return std::string();
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream contents;
-  contents << file.rdbuf();
-  if (!file || contents.str().empty()) {
+  std::string contents;
+  std::array<char, 65536> part;
+  do {  // /dev/zero has no end
+    file.read(part.data(), part.size());
+    contents.append(part.data(), static_cast<size_t>(file.gcount()));
+  } while (file && contents.size() <= kMaxPemBytes);
+  if (contents.empty() || file.bad()) {
     return absl::InvalidArgumentError(absl::StrCat("cannot read the PEM file ", path));
   }
-  if (!absl::StrContains(contents.str(), absl::StrCat(kind, "-----"))) {
+  if (contents.size() > kMaxPemBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the PEM file ", path, " has more than ", kMaxPemBytes, " bytes"));
+  }
+  if (!absl::StrContains(contents, absl::StrCat(kind, "-----"))) {
     return absl::InvalidArgumentError(
         absl::StrCat("the PEM file ", path, " has no ", absl::AsciiStrToLower(kind)));
   }
-  return contents.str();
+  return contents;
 }
 
 // Keeps gRPC running until the process ends. When its last user is gone, gRPC 1.51 waits for its

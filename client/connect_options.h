@@ -11,7 +11,8 @@ namespace attendant::client {
 struct TlsOptions {
   // Encrypt, and check the server's certificate against the authorities of the system.
   bool enabled = false;
-  // PEM files. Each one given also enables TLS. A certificate and its key come together.
+  // PEM files of 16 MiB at most. Each one given also enables TLS. A certificate and its key come
+  // together.
   std::string ca_file = {};    // authorities to check the server with, instead of the system's
   std::string cert_file = {};  // this client's certificate
   std::string key_file = {};   // the key of cert_file
@@ -25,7 +26,8 @@ struct TlsOptions {
 struct ConnectOptions {
   std::string target = "127.0.0.1:8001";  // HOST:PORT, or any gRPC target
   TlsOptions tls = {};
-  // A file with an API key, sent with each call; empty: none. Without TLS it travels unencrypted.
+  // A file with an API key of 4 KiB at most, sent with each call; empty: none. Without TLS it
+  // travels unencrypted.
   std::string api_key_file = {};
   // The id of a W3C trace, 32 lower-case hexadecimal digits: each call is a span of it, and has a
   // request id. Empty: none.

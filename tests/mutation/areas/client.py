@@ -78,7 +78,7 @@ MUTANTS = {
     "client/channel.cc": [
         ("contexts_.empty() && ending_ == 0", "contexts_.empty()"),
         ("if (IsLoopback(options.target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);", ""),
-        ("!file || contents.str().empty()", "!file"),
+        ("contents.empty() || file.bad()", "file.bad()"),
         ("arguments.SetMaxReceiveMessageSize(-1);", ""),
         ("if (ended_) context->TryCancel();", ""),
         ("absl::call_once(once, grpc_init);", ""),

@@ -23,13 +23,15 @@ _OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),    # a connection for each client
 )
 _LAST_PORT = 65535
+_MAX_PEM_BYTES = 16 << 20
 _LOOPBACK = ("127.", "localhost:", "[::1]", "unix:")
 
 
 @dataclass(frozen=True)
 class Tls:
     """PEM files. Without `ca_file` the server's certificate is checked with gRPC's own list of authorities; `cert_file` and
-    `key_file` are this client's. OSError: a file cannot be read. ValueError: it has no certificate, or no key."""
+    `key_file` are this client's. OSError: a file cannot be read. ValueError: it has no certificate, or
+    no key, or more than 16 MiB."""
 
     ca_file: Path | None = None
     cert_file: Path | None = None
@@ -46,7 +48,10 @@ def _pem(file: Path | None, kind: str) -> bytes | None:
     """A file with a block of PEM whose label ends with `kind`. Of an empty one gRPC would take its own authorities."""
     if file is None:
         return None
-    contents = pathlib.Path(file).read_bytes()
+    with open(file, "rb") as opened:
+        contents = opened.read(_MAX_PEM_BYTES + 1)
+    if len(contents) > _MAX_PEM_BYTES:  # /dev/zero has no end
+        raise ValueError(f"the PEM file {file} has more than {_MAX_PEM_BYTES} bytes")
     if f"{kind}-----".encode() not in contents:
         raise ValueError(f"the PEM file {file} has no {kind.lower()}")
     return contents

@@ -46,6 +46,12 @@ def test_a_file_that_holds_something_else(client, pem, files, missing):
         client(tls=tls)
 
 
+@pytest.mark.parametrize("client", [attendant.Client, attendant.AsyncClient])
+def test_a_file_without_an_end(client):
+    with pytest.raises(ValueError, match="the PEM file /dev/zero has more than 16777216 bytes"):
+        client(tls=attendant.Tls(ca_file="/dev/zero"))
+
+
 def test_a_damaged_file_is_not_tried_again(fake, connect, pem):
     with connect(tls=attendant.Tls(ca_file=pem(DAMAGED))) as client:
         with pytest.raises(attendant.UnavailableError, match="the files of Tls cannot be used: is one damaged") as caught:

@@ -19,6 +19,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 PACKAGE = "attendant.v1"
 WINDOW = 4  # requests of a part at the same time
 CALL_SECONDS = 120
+MAX_FILE_BYTES = 16 << 20  # of certificates, or of a key
 MAX_REQUEST_BYTES = 1 << 20  # of texts in a request; a longer text goes alone
 TOO_LARGE = "larger than max"  # gRPC's words about a message above --max_request_bytes, which has a transient code
 CERTIFICATE = "CERTIFICATE_VERIFY_FAILED"  # the same of a certificate that --tls_ca has not signed
@@ -149,9 +150,13 @@ def metadata(api_key_file):
 
 def read_file(flag, path):
     try:
-        return pathlib.Path(path).read_bytes()
+        with open(path, "rb") as file:
+            contents = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{flag} {path}: {error.strerror}") from None
+    if len(contents) > MAX_FILE_BYTES:  # /dev/zero has no end
+        raise UsageError(f"{flag} {path}: it has more than {MAX_FILE_BYTES} bytes")
+    return contents
 
 
 def method(job, name, request, answer):

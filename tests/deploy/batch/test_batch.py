@@ -288,3 +288,6 @@ def test_bad_usage(corpus, server, tmp_path):
     nobody = subprocess.run([sys.executable, PROGRAM, corpus["jsonl"], f"--output={tmp_path}/nobody", "--workers=0",
                              "--servers=127.0.0.1:1", "--give_up_s=1"], capture_output=True, text=True, timeout=SECONDS)
     assert nobody.returncode == 3 and "no server answers: UNAVAILABLE" in nobody.stderr
+    endless = subprocess.run([sys.executable, PROGRAM, corpus["jsonl"], f"--output={tmp_path}/endless", "--workers=0",
+                              "--servers=127.0.0.1:1", "--tls_ca=/dev/zero"], capture_output=True, text=True, timeout=SECONDS)
+    assert endless.returncode == 2 and "--tls_ca /dev/zero: it has more than 16777216 bytes" in endless.stderr

@@ -71,13 +71,19 @@ def _arguments(target: str, more: ChannelOptions) -> list[tuple[str, Any]]:
     return [*_OPTIONS, *proxy, *more]
 
 
+def _credentials(tls: Tls) -> grpc.ChannelCredentials:
+    if not isinstance(tls, Tls):
+        raise TypeError(f"tls is {tls!r}: it must be Tls(), or None")
+    return tls.credentials()
+
+
 def connect(target: str, tls: Tls | None, more: ChannelOptions) -> grpc.Channel:
     arguments = _arguments(target, more)
     return (grpc.insecure_channel(target, arguments) if tls is None
-            else grpc.secure_channel(target, tls.credentials(), arguments))
+            else grpc.secure_channel(target, _credentials(tls), arguments))
 
 
 def connect_async(target: str, tls: Tls | None, more: ChannelOptions) -> grpc.aio.Channel:
     arguments = _arguments(target, more)
     return (grpc.aio.insecure_channel(target, arguments) if tls is None
-            else grpc.aio.secure_channel(target, tls.credentials(), arguments))
+            else grpc.aio.secure_channel(target, _credentials(tls), arguments))

@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Enums of the wire as lower-case words without their common prefix: POOLING_MEAN is "mean"."""
+"""Arguments that are words. Enums of the wire are lower-case words without their common prefix: POOLING_MEAN is "mean"."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def _words(enum: Any) -> dict[str, int]:
     """Of a descriptor: {"mean": 1, ...}."""
     prefix = os.path.commonprefix([value.name for value in enum.values])
     return {value.name[prefix.rindex("_") + 1:].lower(): value.number for value in enum.values}
+
+
+def checked_text(what: str, given: T) -> T:
+    """TypeError: it is neither a text nor None."""
+    if given is not None and not isinstance(given, str):
+        raise TypeError(f"{what} is {given!r}: it must be a text")
+    return given
 
 
 def number_of(enum: Any, what: str, word: str | None) -> Any:

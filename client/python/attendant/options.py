@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict
 
+from attendant.choices import checked_text
 from attendant.retry import Retry
 
 Text = str | Callable[[], str | None] | None
@@ -39,6 +40,9 @@ class Options:
     metadata: Mapping[str, str] = field(default_factory=dict, repr=False)  # more headers, which may hold keys too
 
     def __post_init__(self) -> None:
+        checked_text("model", self.model)
+        if not isinstance(self.retry, Retry):
+            raise TypeError(f"retry is {self.retry!r}: it must be a Retry")
         if self.timeout is not None and not self.timeout > 0:  # not a number neither
             raise ValueError(f"timeout is {self.timeout}: it must be above 0 seconds, or None")
         for name in self.metadata:

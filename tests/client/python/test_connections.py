@@ -17,6 +17,15 @@ def test_addresses_that_no_server_has(client, target, error):
         client(target)
 
 
+@pytest.mark.parametrize("client", [attendant.Client, attendant.AsyncClient])
+@pytest.mark.parametrize("options, error", [
+    ({"tls": True}, r"tls is True: it must be Tls\(\), or None"), ({"tls": "ca.pem"}, r"tls is 'ca.pem': it must be Tls\(\), or None"),
+    ({"model": 5}, "model is 5: it must be a text"), ({"retry": 3}, "retry is 3: it must be a Retry")])
+def test_options_of_another_type(client, options, error):
+    with pytest.raises(TypeError, match=f"^{error}$"):
+        client(**options)
+
+
 @pytest.fixture
 def pem(tmp_path):
     """pem(text): a file of it."""

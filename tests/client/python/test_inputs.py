@@ -32,6 +32,20 @@ def test_what_is_no_input(fake, connect, call, error):
     assert not fake.requests
 
 
+@pytest.mark.parametrize("call, error", [
+    (lambda client: client.embed("a", model=5), "model is 5: it must be a text"),
+    (lambda client: client.embed("a", model=0), "model is 0: it must be a text"),
+    (lambda client: client.embed("a", prompt_name=5), "prompt_name is 5: it must be a text"),
+    (lambda client: client.health(5), "service is 5: it must be a text"),
+    (lambda client: client.attend(np.ones((1, 1, 2), np.float32), model=5), "model is 5: it must be a text"),
+    (lambda client: client.attend(np.ones((1, 1, 2), np.float32), positions="rotary"),
+     "positions is 'rotary': it must be Sinusoidal, Learned, Rotary or Alibi")])
+def test_arguments_of_another_type(fake, connect, call, error):
+    with connect() as client, pytest.raises(TypeError, match=f"^{error}$"):
+        call(client)
+    assert not fake.requests
+
+
 @pytest.mark.parametrize("side", ["", "SERVER: "])
 def test_a_request_that_is_too_large(fake, connect, side):
     fake.script = [fails(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{side}Received message larger than max (5 vs. 4)")]

@@ -43,6 +43,12 @@ def test_errors_of_a_load(fake, connect, code, error):
     assert caught.value.code is code
 
 
+@pytest.mark.parametrize("method", ["load_model", "unload_model"])
+def test_a_name_that_is_no_text(connect, method):
+    with connect() as client, pytest.raises(TypeError, match="name is 5: it must be a text"):
+        getattr(client, method)(5)
+
+
 def test_a_stream_takes_no_changes(fake):
     with attendant.Client(fake.target) as client, pytest.raises(ValueError, match="has no stream"):
         list(client.stream([operations.load_model("toy")]))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attendant.choices import number_of
+from attendant.choices import checked_text, number_of
 from attendant.errors import InternalError
 from attendant.job import ATTEND, LIST_ATTENTION, Job, Request
 from attendant.operations.positions import Positions
@@ -66,7 +66,7 @@ def attend(query: Operand, key: Operand | None = None, value: Operand | None = N
     weights: "none", "per_head" or "averaged": attention weights in the answer.
     compute_dtype: "float32" or "bfloat16". dtype: of the answer on the wire."""
     request = pb.AttendRequest(
-        model=model or "", causal=causal, scale=scale, dtype=wire_type("dtype", dtype),
+        model=checked_text("model", model), causal=causal, scale=scale, dtype=wire_type("dtype", dtype),
         weights=number_of(pb.AttentionWeightsOutput.DESCRIPTOR, "weights", weights),
         compute_dtype=wire_type("compute_dtype", compute_dtype))
     query_lengths = _put_operand(request, "query", query)
@@ -82,6 +82,8 @@ def attend(query: Operand, key: Operand | None = None, value: Operand | None = N
         if given is not None:
             getattr(request, name).CopyFrom(to_tensor(_mask(name, given)))
     if positions is not None:
+        if not isinstance(positions, Positions):
+            raise TypeError(f"positions is {positions!r}: it must be Sinusoidal, Learned, Rotary or Alibi")
         positions.put(request)
     if model is None:
         _put_kind(request, kind, parameters)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from attendant.choices import checked_text
 from attendant.job import Job, Request, Rpc
 from attendant.v1.messages import load
 
@@ -21,14 +22,14 @@ def load_model(name: str) -> Job[None]:
     DeadlineExceededError: the server goes on with it. PermissionDeniedError: the server loads no models for clients, or not
     for this key. NotFoundError: the repository has no such model. Other errors say why it does not load; a model of this name
     that served still does."""
-    return Job.of(Request(_LOAD, _pb["RepositoryModelLoadRequest"](model_name=name), _nothing))
+    return Job.of(Request(_LOAD, _pb["RepositoryModelLoadRequest"](model_name=checked_text("name", name)), _nothing))
 
 
 def unload_model(name: str) -> Job[None]:
     """Unloads all versions of a model, and waits until its requests are answered.
 
     Errors as of load_model(); NotFoundError: there is nothing of this name to unload."""
-    return Job.of(Request(_UNLOAD, _pb["RepositoryModelUnloadRequest"](model_name=name), _nothing))
+    return Job.of(Request(_UNLOAD, _pb["RepositoryModelUnloadRequest"](model_name=checked_text("name", name)), _nothing))
 
 
 def _nothing(_: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from attendant.choices import number_of
+from attendant.choices import checked_text, number_of
 from attendant.errors import InternalError
 from attendant.inputs import Inputs, PaddedBatch, as_many, split, to_padded
 from attendant.job import ENCODE, Request
@@ -19,12 +19,14 @@ from attendant.v1 import encoder_pb2 as pb
 T = TypeVar("T")
 
 
-def message(model: str | None, outputs: pb.OutputSelection, truncation: str | None, **fields: Any) -> pb.EncodeRequest:
+def message(model: str | None, outputs: pb.OutputSelection, truncation: str | None, prompt_name: str | None = None,
+            **fields: Any) -> pb.EncodeRequest:
     """With further fields of the request; None leaves one unset.
 
     truncation: None cuts texts at the model's limit, "right" and "left" ids too, "none" refuses what is too long."""
     number = number_of(pb.Truncation.DESCRIPTOR, "truncation", truncation)
-    return pb.EncodeRequest(model=model or "", outputs=outputs, truncation=number, **fields)
+    return pb.EncodeRequest(model=checked_text("model", model), outputs=outputs, truncation=number,
+                            prompt_name=checked_text("prompt_name", prompt_name), **fields)
 
 
 def requests_of(inputs: Inputs, prototype: pb.EncodeRequest, batch_size: int,

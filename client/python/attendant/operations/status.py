@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from attendant.choices import word_of
+from attendant.choices import checked_text, word_of
 from attendant.job import LIST_MODELS, Job, Request, Rpc
 from attendant.v1 import encoder_pb2 as pb
 from attendant.v1.messages import load
@@ -78,5 +78,5 @@ def answering(known: Iterable[Model], name: str, version: str) -> Model | None:
 def health(service: str = "") -> Job[bool]:
     """Whether the server, or the model named `service`, serves. NotFoundError: there is no such model."""
     status = _health_pb["HealthCheckResponse"].SERVING
-    return Job.of(Request(_CHECK, _health_pb["HealthCheckRequest"](service=service),
+    return Job.of(Request(_CHECK, _health_pb["HealthCheckRequest"](service=checked_text("service", service)),
                           lambda answer: bool(answer.status == status)))

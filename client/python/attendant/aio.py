@@ -82,10 +82,11 @@ class AsyncClient(Base):
         """The result of a job of attendant.operations. The first error of a request ends it, and cancels the others."""
         requests = iter(job.requests)
         head = list(itertools.islice(requests, 2))
-        if len(head) < 2:
-            results = [await self._call(request) for request in head]
-        else:
-            results = await self._call_all(itertools.chain(head, requests))
+        with self._noticing(job):
+            if len(head) < 2:
+                results = [await self._call(request) for request in head]
+            else:
+                results = await self._call_all(itertools.chain(head, requests))
         then = job.then(results)
         return job.join(results) if then is None else await self.run(then)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attendant.errors import AttendantError, InvalidArgumentError, NotFoundError
-from attendant.job import Request, serialize
+from attendant.job import Job, Request, serialize
 from attendant.operations.status import Model
 from attendant.options import OptionFields, Options
 from attendant.retry import Attempts
@@ -41,6 +41,15 @@ class Base:
 
     def _attempts(self) -> Attempts:
         return Attempts(self._options.retry, self._options.timeout)
+
+    @contextlib.contextmanager
+    def _noticing(self, job: Job[Any]) -> Iterator[None]:
+        """Forgets the only model when the job that may have changed it ends, with its error too: a load may go on."""
+        try:
+            yield
+        finally:
+            if job.changes_models:
+                self._only_model.clear()
 
     def _lacks_model(self, request: Request[Any]) -> bool:
         """Puts the options into the request. True: it still needs the only model of the server."""

@@ -87,13 +87,14 @@ class Client(Base):
         """The result of a job of attendant.operations. The first error of a request ends it, and cancels the others. While it
         waits for the next input of an iterator, it sees no error and sends no request again."""
         calls = Calls(self._closed)
-        try:
-            for request in job.requests:
-                calls.wait(self._max_concurrency - 1)
-                calls.add(self._call(request))
-            calls.wait(0)
-        finally:
-            calls.cancel()
+        with self._noticing(job):
+            try:
+                for request in job.requests:
+                    calls.wait(self._max_concurrency - 1)
+                    calls.add(self._call(request))
+                calls.wait(0)
+            finally:
+                calls.cancel()
         then = job.then(calls.results)
         return job.join(calls.results) if then is None else self.run(then)
 

@@ -72,11 +72,13 @@ def _no_job(_: list[Any]) -> None:
 class Job(Generic[T]):
     """The requests of an operation, made as they are sent, and how their results become one. For one run.
 
-    then: of the results, a job whose result counts in place of that of `join`; None: there is none."""
+    then: of the results, a job whose result counts in place of that of `join`; None: there is none.
+    changes_models: what the server has may be another after it, and after its error."""
 
     requests: Iterable[Request[Any]]
     join: Callable[[list[Any]], T]
     then: Callable[[list[Any]], Job[T] | None] = _no_job
+    changes_models: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.requests, Iterator):

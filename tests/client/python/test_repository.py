@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that load and unload models, against a server that answers as it is told."""
 
+import asyncio
+
 import grpc
 import pytest
 
 import attendant
 from attendant import operations
-from fake_server import fails
+from fake_server import fails, model
 
 CODE = grpc.StatusCode
 
@@ -41,6 +43,48 @@ def test_errors_of_a_load(fake, connect, code, error):
     with connect() as client, pytest.raises(error, match="^token 0 is not finite$") as caught:
         client.load_model("toy")
     assert caught.value.code is code
+
+
+def in_turn(kind, target, *calls):
+    """Calls of one client; the errors of the server among them."""
+    errors = []
+
+    async def awaited():
+        async with kind(target) as client:
+            for call in calls:
+                try:
+                    await call(client)
+                except attendant.AttendantError as error:
+                    errors.append(error)
+
+    if kind is attendant.AsyncClient:
+        asyncio.run(awaited())
+        return errors
+    with kind(target) as client:
+        for call in calls:
+            try:
+                call(client)
+            except attendant.AttendantError as error:
+                errors.append(error)
+    return errors
+
+
+@pytest.mark.parametrize("kind", [attendant.Client, attendant.AsyncClient])
+@pytest.mark.parametrize("method", ["load_model", "unload_model"])
+@pytest.mark.parametrize("script", [[], [fails(CODE.DEADLINE_EXCEEDED)]])
+def test_the_only_model_is_asked_for_again(fake, kind, method, script):
+    """After an error too: the server goes on with a load."""
+    def embed(client):
+        return client.embed("a")
+
+    def change(client):
+        fake.models, fake.script = [model("n")], list(script)
+        return getattr(client.with_options(timeout=5), method)("n")
+
+    assert len(in_turn(kind, fake.target, embed, embed, change, embed)) == len(script)
+    assert [request.model for request in fake.requests] == ["m", "m", "n"]
+    listings = len(fake.metadata) - len(fake.requests)
+    assert listings == 2, "it is remembered between changes"
 
 
 @pytest.mark.parametrize("method", ["load_model", "unload_model"])

@@ -22,14 +22,18 @@ def load_model(name: str) -> Job[None]:
     DeadlineExceededError: the server goes on with it. PermissionDeniedError: the server loads no models for clients, or not
     for this key. NotFoundError: the repository has no such model. Other errors say why it does not load; a model of this name
     that served still does."""
-    return Job.of(Request(_LOAD, _pb["RepositoryModelLoadRequest"](model_name=checked_text("name", name)), _nothing))
+    return _change(_LOAD, _pb["RepositoryModelLoadRequest"](model_name=checked_text("name", name)))
 
 
 def unload_model(name: str) -> Job[None]:
     """Unloads all versions of a model, and waits until its requests are answered.
 
     Errors as of load_model(); NotFoundError: there is nothing of this name to unload."""
-    return Job.of(Request(_UNLOAD, _pb["RepositoryModelUnloadRequest"](model_name=checked_text("name", name)), _nothing))
+    return _change(_UNLOAD, _pb["RepositoryModelUnloadRequest"](model_name=checked_text("name", name)))
+
+
+def _change(rpc: Rpc, message: Any) -> Job[None]:
+    return Job([Request(rpc, message, _nothing)], _nothing, changes_models=True)
 
 
 def _nothing(_: Any) -> None:

@@ -245,6 +245,12 @@ absl::Status LoadSetup::CheckRequestFlags() const {
     return absl::FailedPreconditionError(
         "--lengths and --vocab are of random sequences: they do not go with --texts");
   }
+  const bool has_batch = target_.payload.batch != unset.target_.payload.batch;
+  if (!replay_file_.empty() && (has_batch || lengths_ != unset.lengths_)) {
+    return absl::FailedPreconditionError(
+        "--lengths and --batch are of requests that the load makes up: they do not go with "
+        "--replay");
+  }
   return absl::OkStatus();
 }
 

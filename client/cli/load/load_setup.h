@@ -48,7 +48,7 @@ class LoadSetup {
   void AddOutputFlags(FlagParser& flags);
   // Refuses flags of the other loop, which would do nothing.
   absl::Status CheckLoop(bool open) const;
-  // Refuses flags of other protocols, and of random sequences where there are texts.
+  // Refuses flags of other protocols, and of random sequences where there are texts or a trace.
   absl::Status CheckRequestFlags() const;
   absl::Status PrepareArrivals();
   absl::Status PrepareTrace();

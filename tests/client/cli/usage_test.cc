@@ -131,6 +131,11 @@ TEST_F(UsageTest, FlagsOfOtherLoads) {
   for (const char* flag : {"--vocab=9", "--lengths=fixed:3"}) {
     ExpectMistake({"load", "--model=toy", texts, flag}, "they do not go with --texts");
   }
+  const std::string trace =
+      "--replay=" + WriteFile("trace", "{\"timestamp\":3000,\"input_length\":3}\n");
+  for (const char* flag : {"--batch=2", "--lengths=fixed:3"}) {
+    ExpectMistake({"load", "--model=toy", trace, flag}, "they do not go with --replay");
+  }
 }
 
 TEST_F(UsageTest, ATimeoutThatHasPassed) {

@@ -168,6 +168,7 @@ MUTANTS = {
         ("open ? max_outstanding_ : plan.connections * concurrency_", "open ? max_outstanding_ : concurrency_"),
         ("!is_given || FindLoadProtocol(protocol_).*is_taken", "true"),
         ("has_vocab || lengths_ != unset.lengths_", "has_vocab"),
+        ("has_batch || lengths_ != unset.lengths_", "has_batch"),
     ],
     "client/load/schedule.cc": [
         ("requests_per_s / static_cast<double>(burst)", "requests_per_s"),

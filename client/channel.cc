@@ -142,6 +142,10 @@ grpc::ChannelArguments MakeArguments(const ConnectOptions& options) {
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ConnectOptions& options) {
   ATTENDANT_RETURN_IF_ERROR(CheckTarget(options.target));
+  if (options.timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the timeout is ", absl::FormatDuration(options.timeout), ": it must be above 0"));
+  }
   KeepGrpcRunning();
   ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> credentials,
                              MakeCredentials(options.tls));

@@ -32,7 +32,7 @@ struct ConnectOptions {
   // The id of a W3C trace, 32 lower-case hexadecimal digits: each call is a span of it, and has a
   // request id. Empty: none.
   std::string trace_id = {};
-  absl::Duration timeout = absl::Seconds(30);  // of each call; infinite is allowed
+  absl::Duration timeout = absl::Seconds(30);  // of each call, above 0; infinite is allowed
   // The most attempts of a call, from 1 to 5. A call is sent again while the server's queue is
   // full, or the server cannot be reached, is loading or is draining. The time between tries starts
   // at 100 ms and doubles. Where the server says when to come back, gRPC waits for that long

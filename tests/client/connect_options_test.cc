@@ -37,5 +37,12 @@ TEST(ConnectOptionsTest, FilesOfTheConnectionHaveAnEnd) {
   ExpectRefused({.api_key_file = "/dev/zero"}, "/dev/zero", "it is longer than 4096 bytes");
 }
 
+TEST(ConnectOptionsTest, ATimeoutIsAboveZero) {
+  ExpectRefused({.timeout = absl::ZeroDuration()}, "the timeout is 0", "it must be above 0");
+  ExpectRefused({.timeout = -absl::Seconds(1)}, "the timeout is -1s", "it must be above 0");
+  ExpectRefused({.timeout = -absl::InfiniteDuration()}, "the timeout is -inf", "must be above 0");
+  EXPECT_TRUE(Client::Connect({.timeout = absl::InfiniteDuration()}).ok());
+}
+
 }  // namespace
 }  // namespace attendant::client

@@ -79,6 +79,7 @@ MUTANTS = {
         ("contexts_.empty() && ending_ == 0", "contexts_.empty()"),
         ("if (IsLoopback(options.target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);", ""),
         ("contents.empty() || file.bad()", "file.bad()"),
+        ("options.timeout <= absl::ZeroDuration()", "options.timeout < absl::ZeroDuration()"),
         ("arguments.SetMaxReceiveMessageSize(-1);", ""),
         ("if (ended_) context->TryCancel();", ""),
         ("absl::call_once(once, grpc_init);", ""),

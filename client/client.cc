@@ -136,6 +136,10 @@ struct Client::Impl {
   absl::Status ChangeModel(const char* path, const std::string& name) {
     ATTENDANT_ASSIGN_OR_RETURN(const Empty request, ModelChange(name));
     const absl::Status status = Call<Empty>(path, request, options.timeout).status();
+    {
+      absl::MutexLock lock(&mutex);
+      only_model.clear();  // after an error too: the server may go on
+    }
     // Triton's code and words for it; to try again would not help.
     if (absl::IsUnavailable(status) && absl::StartsWith(status.message(), "explicit model load")) {
       return absl::PermissionDeniedError(status.message());

@@ -80,9 +80,9 @@ class Client {
   // that serves, or else the highest. NOT_FOUND: the server has no such encoder or version.
   absl::StatusOr<ModelInfo> Describe(const std::string& name, int64_t version = 0);
 
-  // The name of the server's only model, asked for once and then remembered. Models that were
-  // unloaded, or are being unloaded, do not count unless there is no other. FAILED_PRECONDITION
-  // lists the models if there are several; NOT_FOUND if there is none.
+  // The name of the server's only model, asked for once and then remembered until LoadModel or
+  // UnloadModel. Models that were unloaded, or are being unloaded, do not count unless there is no
+  // other. FAILED_PRECONDITION lists the models if there are several; NOT_FOUND if there is none.
   absl::StatusOr<std::string> OnlyModel();
 
   // Loads a model of the server's repository, or what changed in it since, and waits until it

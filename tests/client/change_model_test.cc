@@ -55,6 +55,18 @@ TEST_F(ChangeModelTest, AServerThatMakesNoChangesIsNotUnavailable) {
   EXPECT_THAT(status.message(), HasSubstr("not allowed: why"));
 }
 
+TEST_F(ChangeModelTest, ForgetsTheOnlyModel) {
+  EXPECT_EQ(client_->OnlyModel().value_or("?"), "toy");
+  server_.SetModels({"second"});
+  EXPECT_EQ(client_->OnlyModel().value_or("?"), "toy") << "asked for once";
+  EXPECT_TRUE(client_->UnloadModel("toy").ok());
+  EXPECT_EQ(client_->OnlyModel().value_or("?"), "second");
+  server_.SetModels({"third"});
+  server_.FailNext(1, absl::DeadlineExceededError("late"));
+  EXPECT_FALSE(client_->LoadModel("third").ok());
+  EXPECT_EQ(client_->OnlyModel().value_or("?"), "third") << "the server goes on with it";
+}
+
 TEST_F(ChangeModelTest, ReadsTheBytesOfTheAnswer) {
   server_.GarbleAnswers();
   EXPECT_TRUE(absl::IsInternal(client_->LoadModel("toy")));

@@ -42,6 +42,7 @@ FILE_TESTS = {
 MUTANTS = {
     "client/client.cc": [
         ("response.sequences_size() == asked", "true"),
+        ("only_model.clear();", ""),
         ("names.size() > 1", "false"),
         ("«used.insert(model.name)»", "used.insert(absl::StrCat(model.name, model.version))"),
         ("model.state != \"unloaded\"", "true"),

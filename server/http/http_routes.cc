@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -46,9 +47,18 @@ void Consider(const HttpRoute& route, absl::string_view method, HttpRoutes::Matc
   absl::StrAppend(&match.allow, match.allow.empty() ? "" : ", ", gets ? "GET, HEAD" : route.method);
 }
 
+std::vector<HttpRoute> SharingHeaders(std::vector<HttpRoute> routes) {
+  std::set<absl::string_view> all;
+  for (const HttpRoute& route : routes) {
+    all.insert(route.single_headers.begin(), route.single_headers.end());
+  }
+  for (HttpRoute& route : routes) route.single_headers.assign(all.begin(), all.end());
+  return routes;
+}
+
 }  // namespace
 
-HttpRoutes::HttpRoutes(std::vector<HttpRoute> routes) : routes_(std::move(routes)) {
+HttpRoutes::HttpRoutes(std::vector<HttpRoute> routes) : routes_(SharingHeaders(std::move(routes))) {
   for (const HttpRoute& route : routes_) {
     if (absl::StrContains(route.path, "{")) {
       patterns_.push_back({&route, absl::StrSplit(route.path, '/')});

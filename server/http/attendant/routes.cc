@@ -34,10 +34,11 @@ void WriteJson(const google::protobuf::Message& message, HttpResponse& response)
   AppendProtoJson(message, response.body);
 }
 
+constexpr absl::string_view kConnectTimeoutHeader = "connect-timeout-ms";
+
 // Connect's header for a deadline goes before the one of this port.
 absl::string_view TimeoutHeader(const HttpHeaders& header) {
-  constexpr absl::string_view kConnect = "connect-timeout-ms";
-  return header(kConnect).has_value() ? kConnect : kTimeoutHeader;
+  return header(kConnectTimeoutHeader).has_value() ? kConnectTimeoutHeader : kTimeoutHeader;
 }
 
 // `start` takes the call and the response, which outlives the request.
@@ -73,10 +74,12 @@ template <typename Request, typename Response>
 HttpRoute MakeRoute(absl::string_view service, absl::string_view name, MethodGroup group,
                     std::function<void(std::unique_ptr<HttpExchange>)> handler,
                     std::string summary) {
-  return MakeHttpRoute("POST", absl::StrCat("/", service, "/", name), group, ConnectError,
-                       std::move(handler),
-                       {std::move(summary), ProtoJsonSchema(*Request::descriptor()),
-                        ProtoJsonSchema(*Response::descriptor())});
+  HttpRoute route = MakeHttpRoute("POST", absl::StrCat("/", service, "/", name), group,
+                                  ConnectError, std::move(handler),
+                                  {std::move(summary), ProtoJsonSchema(*Request::descriptor()),
+                                   ProtoJsonSchema(*Response::descriptor())});
+  route.single_headers = {kConnectTimeoutHeader, kTimeoutHeader, kPriorityHeader};
+  return route;
 }
 
 // A method whose request says nothing: the body is not read.

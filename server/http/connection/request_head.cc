@@ -12,10 +12,6 @@
 namespace attendant {
 namespace {
 
-constexpr absl::string_view kOptions[] = {"content-encoding",   "x-model",
-                                          "x-request-priority", "x-request-timeout-ms",
-                                          "connect-timeout-ms", "inference-header-content-length"};
-
 auto IsNamed(absl::string_view name) {
   return [name](const auto& field) { return field.first == name; };
 }
@@ -35,12 +31,14 @@ size_t RequestHead::Count(absl::string_view name) const {
   return static_cast<size_t>(std::count_if(fields_.begin(), fields_.end(), IsNamed(name)));
 }
 
-std::optional<HttpFailure> RequestHead::RepeatedOption() const {
-  for (const absl::string_view name : kOptions) {
-    if (!Repeats(name)) continue;
-    return FailureOf(absl::InvalidArgumentError(absl::StrCat("the header ", name, " comes twice")));
-  }
-  return std::nullopt;
+std::optional<HttpFailure> RequestHead::RepeatedHeader(
+    std::span<const absl::string_view> single) const {
+  const auto repeats = [this](absl::string_view name) { return Repeats(name); };
+  constexpr absl::string_view kCoding = "content-encoding";
+  const auto found = std::find_if(single.begin(), single.end(), repeats);
+  if (found == single.end() && !Repeats(kCoding)) return std::nullopt;
+  return FailureOf(absl::InvalidArgumentError(
+      absl::StrCat("the header ", found == single.end() ? kCoding : *found, " comes twice")));
 }
 
 bool RequestHead::HasFitHost() const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,9 +35,9 @@ class RequestHead {
 
   bool Repeats(absl::string_view name) const { return Count(name) > 1; }
 
-  // INVALID_ARGUMENT, 400, where a header that says how to read or answer the request comes twice:
-  // nothing says which one counts.
-  std::optional<HttpFailure> RepeatedOption() const;
+  // INVALID_ARGUMENT, 400, where one of the headers `single`, in lower case, comes twice, or the
+  // one that says how to read the body: nothing says which one counts.
+  std::optional<HttpFailure> RepeatedHeader(std::span<const absl::string_view> single) const;
 
   // True if there is one valid Host, or none with HTTP/1.0, which lacks it. Else the request must
   // be refused, because a server in between could have taken another Host (RFC 9112, 3.2).

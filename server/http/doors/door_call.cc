@@ -39,8 +39,7 @@ absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header,
         absl::StrCat("the header ", timeout, " is ", timeout_ms, ", the minimum is 1"));
   }
   if (timeout_ms > 0) options.deadline = head_arrival + absl::Milliseconds(timeout_ms);
-  ATTENDANT_ASSIGN_OR_RETURN(const int64_t priority,
-                             IntegerHeader(header, "x-request-priority", 0));
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t priority, IntegerHeader(header, kPriorityHeader, 0));
   options.priority = static_cast<int>(std::clamp<int64_t>(priority, -1000, 1000));
   ATTENDANT_RETURN_IF_ERROR(CheckPriority(options.priority));
   return options;

@@ -31,12 +31,13 @@ struct DoorDependencies {
   int64_t max_request_bytes = 0;  // of a body, inflated
 };
 
-// The headers of a request: its timeout, x-request-priority.
+// The headers of a request: its timeout and priority.
 struct HttpCallOptions {
   absl::Time deadline = absl::InfiniteFuture();
   int priority = 0;
 };
 inline constexpr absl::string_view kTimeoutHeader = "x-request-timeout-ms";
+inline constexpr absl::string_view kPriorityHeader = "x-request-priority";
 // INVALID_ARGUMENT names the header. `timeout`: the name of the one that has the deadline.
 absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header,
                                                    absl::Time head_arrival,
@@ -124,13 +125,15 @@ void StartDoorRun(const DoorDependencies& dependencies, Method method, const Doo
 template <typename Run>
 HttpRoute DoorRoute(const DoorDependencies& dependencies, std::string path, Method method,
                     DoorModel find_model, HttpErrorShape error, HttpRouteDoc doc) {
-  return MakeHttpRoute(
+  HttpRoute route = MakeHttpRoute(
       "POST", std::move(path), MethodGroup::kInfer, error,
       [&dependencies, method,
        find_model = std::move(find_model)](std::unique_ptr<HttpExchange> exchange) {
         StartDoorRun<Run>(dependencies, method, find_model, std::move(exchange));
       },
       std::move(doc));
+  route.single_headers = {kModelHeader, kTimeoutHeader, kPriorityHeader};
+  return route;
 }
 
 // A handler that fills the response at once.

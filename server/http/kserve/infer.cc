@@ -17,8 +17,6 @@
 namespace attendant {
 namespace {
 
-constexpr char kHeaderLength[] = "inference-header-content-length";
-
 // A request from its arrival until its answer is sent.
 struct Inference {
   std::unique_ptr<HttpExchange> exchange;
@@ -95,12 +93,12 @@ int64_t WriteAnswer(Inference& inference) {
 }
 
 absl::StatusOr<std::optional<int64_t>> HeaderLength(const HttpExchange& exchange) {
-  const std::optional<absl::string_view> text = exchange.header(kHeaderLength);
+  const std::optional<absl::string_view> text = exchange.header(kJsonLengthHeader);
   if (!text) return std::nullopt;
   int64_t bytes = 0;
   if (absl::SimpleAtoi(*text, &bytes) && bytes >= 0) return bytes;
   return absl::InvalidArgumentError(
-      absl::StrCat(kHeaderLength, " must be a number of bytes, not ", Quote(*text)));
+      absl::StrCat(kJsonLengthHeader, " must be a number of bytes, not ", Quote(*text)));
 }
 
 }  // namespace

@@ -4,11 +4,15 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "server/http/doors/door_call.h"
 #include "server/http/http_types.h"
 #include "server/protocols/kserve/models.h"
 
 namespace attendant {
+
+// The bytes of JSON in a body; tensors as bytes follow it.
+inline constexpr absl::string_view kJsonLengthHeader = "inference-header-content-length";
 
 // {"error": ..}
 HttpResponse KServeError(const HttpFailure& failure);

@@ -128,9 +128,10 @@ class RouteMaker {
         StartHttpInfer(dependencies, *models, std::move(model), std::move(wanted),
                        std::move(exchange));
       };
-      routes_.push_back(MakeHttpRoute("POST", absl::StrCat("/v2/models/{model}", version, "/infer"),
-                                      MethodGroup::kInfer, KServeError, std::move(infer),
-                                      {"KServe: inference", kInferRequest, kInferResponse}));
+      HttpRoute& route = routes_.emplace_back(MakeHttpRoute(
+          "POST", absl::StrCat("/v2/models/{model}", version, "/infer"), MethodGroup::kInfer,
+          KServeError, std::move(infer), {"KServe: inference", kInferRequest, kInferResponse}));
+      route.single_headers = {kJsonLengthHeader, kTimeoutHeader, kPriorityHeader};
     }
   }
 

@@ -80,7 +80,7 @@ MUTANTS = {
     ],
     "server/http/attendant/routes.cc": [
         ("«options->priority»),", "0"),
-        ("header(kConnect).has_value() ? kConnect : kTimeoutHeader", "kTimeoutHeader"),
+        ("header(kConnectTimeoutHeader).has_value() ? kConnectTimeoutHeader : kTimeoutHeader", "kTimeoutHeader"),
     ],
     "server/http/console/live.cc": [
         ('{"queue_tokens", «sample.queue_tokens»}', "sample.queue_requests"),

@@ -11,7 +11,7 @@ FILE_TESTS = {
     "server/http/connection/request_head.cc": ["http_endpoint_test"],
     "server/http/connection/request_target.cc": ["http_endpoint_test"],
     "server/http/connection/stream_errors.cc": ["http_endpoint_test"],
-    "server/http/http_routes.cc": ["http_doors_test"],
+    "server/http/http_routes.cc": ["http_endpoint_test", "http_doors_test"],
     "server/http/connection/route_call.cc": ["http_doors_test"],
     "server/http/connection/body_buffer.cc": ["http_endpoint_test"],
     "server/http/gzip.cc": ["http_endpoint_test"],
@@ -87,6 +87,7 @@ MUTANTS = {
     ],
     "server/http/http_routes.cc": [
         ("shared <= most", "shared < most"),
+        ("all.insert(route.single_headers.begin(), route.single_headers.end());", ""),
         ('gets && method == "HEAD"', "false"),
     ],
     "server/http/connection/route_call.cc": [
@@ -101,6 +102,7 @@ MUTANTS = {
     "server/http/connection/request_head.cc": [
         ("if (hosts == 0) return line_.http_1_0;", ""),
         ("hosts == 1 && IsHostValue(*Find(\"host\"))", "hosts == 1"),
+        ("!Repeats(kCoding)", "true"),
         ("if (Count(name) != 1) return std::nullopt;", "if (Count(name) == 0) return std::nullopt;"),
     ],
     "server/http/connection/request_target.cc": [

@@ -7,6 +7,8 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "server/http/connection/body_buffer.h"
 #include "server/http/connection/foreign_page.h"
@@ -49,6 +51,19 @@ TEST_F(HttpRoutesTest, FindsByMethodAndPath) {
   for (const char* path : {"", "/", "/b", "/a/", "/m", "/m/", "/m/x/", "/m/x/v//run", "/m/x/v/2"}) {
     EXPECT_EQ(Name("GET", path), "") << path;
     EXPECT_EQ(routes_.Find("GET", path).allow, "") << path;
+  }
+}
+
+TEST(SingleHeadersTest, EachRouteHasThoseOfAll) {
+  std::vector<HttpRoute> made = {Route("GET", "/a"), Route("POST", "/b"), Route("POST", "/c")};
+  made[1].single_headers = {"x-b", "x-all"};
+  made[2].single_headers = {"x-all", "x-c"};
+  const HttpRoutes routes(std::move(made));
+  for (const auto& [method, path] :
+       {std::pair("GET", "/a"), std::pair("POST", "/b"), std::pair("POST", "/c")}) {
+    const HttpRoute* route = routes.Find(method, path).route;
+    ASSERT_NE(route, nullptr) << path;
+    EXPECT_THAT(route->single_headers, ElementsAre("x-all", "x-b", "x-c")) << path;
   }
 }
 

@@ -91,6 +91,20 @@ TEST(RequestHeadTest, AHeaderThatComesTwiceIsNone) {
   EXPECT_EQ(head.Find("x-model"), std::nullopt);
 }
 
+TEST(RequestHeadTest, HeadersThatMustNotRepeat) {
+  RequestHead head({.method = "GET", .target = "/"});
+  for (const char* name : {"X-A", "X-B", "x-b"}) head.Add(name, "1");
+  const std::vector<absl::string_view> once = {"x-a", "x-c"}, twice = {"x-a", "x-b"};
+  EXPECT_FALSE(head.RepeatedHeader(once).has_value());
+  const std::optional<HttpFailure> failure = head.RepeatedHeader(twice);
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->code, 400);
+  EXPECT_EQ(failure->status.message(), "the header x-b comes twice");
+  for (int i = 0; i < 2; ++i) head.Add("Content-Encoding", "gzip");
+  EXPECT_EQ(head.RepeatedHeader({}).value_or(HttpFailure()).status.message(),
+            "the header content-encoding comes twice");
+}
+
 TEST(HttpMessageTest, AnAnswerHasTheDate) {
   const absl::Time now =
       absl::FromCivil(absl::CivilSecond(1994, 11, 6, 8, 49, 37), absl::UTCTimeZone());

@@ -43,7 +43,8 @@ TEST_F(OddRequestsTest, SeveralMembersOfGzipHaveTheLimitTogether) {
 TEST_F(OddRequestsTest, AHeaderThatComesTwiceIsRefused) {
   for (const std::string header :
        {"X-Model: tiny", "X-Request-Timeout-Ms: 60000", "X-Request-Priority: 1",
-        "Content-Encoding: identity", "Inference-Header-Content-Length: 1"}) {
+        "Connect-Timeout-Ms: 60000", "Content-Encoding: identity",
+        "Inference-Header-Content-Length: 1"}) {
     const HttpAnswer answer = Post(kPath, kHello, absl::StrCat(header, "\r\n", header, "\r\n"));
     EXPECT_EQ(answer.code, 400) << header;
     EXPECT_THAT(Message(answer), HasSubstr(" comes twice")) << "in OpenAI's shape";

@@ -62,7 +62,14 @@ interruptible() {
   return $code
 }
 
-# download_wheels WORK PACKAGE...: from the Python package index into the folder WORK.
+# heed_signals: the traps of a script that starts all that takes time with `interruptible`.
+heed_signals() {
+  trap end_running EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM HUP
+}
+
+# download_wheels WORK PACKAGE...: from the Python package index into the folder WORK. pip's options go before packages.
 download_wheels() {
   local work=$1
   shift

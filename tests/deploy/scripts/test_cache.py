@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cache of scripts that fetch or build. Of two runs the second one waits for the first, and finds what it made."""
 
+import fcntl
 import os
 import pathlib
+import signal
 
 import pytest
 
@@ -69,6 +71,30 @@ def test_a_second_run_waits_for_the_first(scripts, what):
         output, _ = process.communicate(timeout=60)
         assert process.returncode == 0, output
     assert scripts.lines().count("makes") == 1
+
+
+FETCHES = {what: RUNS[what] for what in ("the model", "CUDA", "Python", "Kubernetes")}
+FETCHES["perf_analyzer"] = ("tests/integration/kserve/perf_analyzer.sh",)
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("what", FETCHES)
+def test_an_interrupted_fetch_leaves_nothing(scripts, what, signal_number):
+    """The script alone gets the signal. What it has started ends with it, and holds no lock."""
+    scripts.packages_are_installed()
+    scripts.stub("python3", PYTHON)
+    scripts.stub("pip", PIP)
+    process = scripts.start(*FETCHES[what])
+    scripts.wait_for("the download", lambda lines: "makes" in lines)
+    os.kill(process.pid, signal_number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == (130 if signal_number == signal.SIGINT else 143), output
+    assert not list(scripts.cache.rglob("*.fetch.*"))
+    locks = list(scripts.cache.rglob("*.lock"))
+    assert locks
+    for path in locks:
+        with open(path, "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_a_link_to_a_script_finds_its_parts(scripts, tmp_path):

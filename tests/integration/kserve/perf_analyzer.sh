@@ -16,21 +16,24 @@ here=$(dirname "$(readlink -f "$0")")
 . "$here/../../../deploy/common.sh"
 home="$ATTENDANT_CACHE/perf_analyzer"
 
+# Unpacks into a folder of its own and renames it into place, so that a broken download leaves nothing behind.
 fetch() {
-  local work="$home.new"
+  local work wheel
   [ ! -e "$home/perf_analyzer" ] || return 0
   say "fetching $CLIENT and $CUDA_RUNTIME into $home" >&2
-  rm -rf "$work"
-  mkdir -p "$work/wheels"
-  "$here/../python.sh" -m pip download --quiet --no-deps --only-binary :all: --dest "$work/wheels" \
-    "$CLIENT" "$CUDA_RUNTIME" >&2
-  for wheel in "$work"/wheels/*.whl; do
-    unzip -q -j "$wheel" '*/bin/perf_analyzer' '*/lib/libcudart.so.12' -d "$work" || [ $? = 11 ]  # not both in one
+  work=$(mktemp -d "$home.fetch.XXXXXX")
+  # shellcheck disable=SC2064
+  trap "end_running; rm -rf '$work'" EXIT
+  download_wheels "$work" "$CLIENT" "$CUDA_RUNTIME"
+  for wheel in "$work"/*.whl; do
+    unzip -q -j "$wheel" '*/bin/perf_analyzer' '*/lib/libcudart.so.12' -d "$work/tools" || [ $? = 11 ]  # not both in one
   done
-  rm -r "$work/wheels"
-  chmod +x "$work/perf_analyzer"
-  mv "$work" "$home"
+  chmod +x "$work/tools/perf_analyzer"
+  rm -rf "$home"
+  mv "$work/tools" "$home"
+  rm -rf "$work"  # exec, below, runs no trap
 }
 
+heed_signals
 [ -e "$home/perf_analyzer" ] || with_lock "$home" fetch
 LD_LIBRARY_PATH="$home${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" exec "$home/perf_analyzer" "$@"

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "server/http/json/big_integers.h"
 
 namespace attendant {
 namespace {
@@ -49,7 +50,7 @@ JsonView::Kind JsonView::kind() const {
       return Kind::kBool;
     case element_type::INT64:
       return Kind::kInteger;
-    case element_type::UINT64:  // beyond 2^63
+    case element_type::UINT64:  // beyond 2^63; WidenIntegers makes larger ones doubles
     case element_type::DOUBLE:
       return Kind::kNumber;
     case element_type::STRING:
@@ -157,7 +158,11 @@ absl::StatusOr<JsonText> JsonText::Parse(std::string text) {
   simdjson::error_code error =
       impl->parser.allocate(std::max(json.size(), kLeastCapacity), static_cast<size_t>(kMaxDepth));
   if (error == simdjson::SUCCESS) {
-    error = impl->parser.parse(json.data(), json.size(), false).get(impl->root);
+    const auto parse = [&] {
+      return impl->parser.parse(json.data(), json.size(), false).get(impl->root);
+    };
+    error = parse();
+    if (error != simdjson::SUCCESS && WidenIntegers(impl->text)) error = parse();
   }
   if (error == simdjson::SUCCESS) return JsonText(std::move(impl));
   if (error == simdjson::DEPTH_ERROR) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["http_doors_test"]
 FILE_TESTS = {
+    "server/http/json/big_integers.cc": ["http_endpoint_test"],
     "server/http/json/json_writer.cc": ["http_endpoint_test"],
     "server/http/attendant/routes.cc": ["http_doors_test", "request_limits_test"],
     "server/http/doors/door_call.cc": ["http_doors_test", "request_limits_test"],
@@ -13,6 +14,11 @@ FILE_TESTS = {
 MUTANTS = {
     "server/http/kserve/infer_message.cc": [
         ("elements == expected", "elements <= expected"),
+    ],
+    "server/http/json/big_integers.cc": [
+        ("json[i] == '\\\\' ? 2 : 1", "1"),
+        ("«!absl::SimpleAtoi(number, &signed_value)» &&", "true"),
+        ("std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit)", "true"),
     ],
     "server/http/proto_json/proto_reader.cc": [
         ("number >= -kEnd && «number < kEnd»", "number <= kEnd"),

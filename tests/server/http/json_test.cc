@@ -15,6 +15,8 @@
 namespace attendant {
 namespace {
 
+using testing::DoubleEq;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using Kind = JsonView::Kind;
 
@@ -52,6 +54,42 @@ TEST(JsonTextTest, FieldsHaveTypes) {
   EXPECT_EQ(text.root().Read("i", string).message(), "i must be a string, not an integer");
   EXPECT_EQ(text.root().Read("d", integer).message(), "d must be an integer, not a number");
   EXPECT_EQ(text.root().Read("s", boolean).message(), "s must be a boolean, not a string");
+}
+
+// A client's own field may hold one, as of a hash.
+TEST(JsonTextTest, IntegersBeyond64BitsAreNumbers) {
+  const absl::StatusOr<JsonText> text = JsonText::Parse(
+      R"({"a":123456789012345678901234567890,"b":[-9223372036854775809,18446744073709551616],)"
+      R"("s":"\"123456789012345678901234567890\\","i":9223372036854775807,"n":-5,)"
+      R"("f":0.123456789012345678901234567890,"e":123456789012345678901234567890e2})");
+  ASSERT_TRUE(text.ok()) << text.status();
+  const JsonView root = text->root();
+  EXPECT_DOUBLE_EQ(root.Find("a")->Number(), 123456789012345678901234567890.0);
+  std::vector<double> values;
+  EXPECT_TRUE(root.Find("b")
+                  ->ForEach([&](JsonView value) {
+                    values.push_back(value.Number());
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_THAT(values,
+              ElementsAre(DoubleEq(-9223372036854775809.0), DoubleEq(18446744073709551616.0)));
+  EXPECT_EQ(root.Find("s")->String(), "\"123456789012345678901234567890\\");
+  EXPECT_EQ(root.Find("i")->Integer(), std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(root.Find("n")->Integer(), -5);
+  EXPECT_DOUBLE_EQ(root.Find("f")->Number(), 0.12345678901234568);
+  EXPECT_DOUBLE_EQ(root.Find("e")->Number(), 1.2345678901234568e31);
+  int64_t integer = 0;
+  EXPECT_EQ(root.Read("a", integer).message(), "a must be an integer, not a number");
+}
+
+TEST(JsonTextTest, AnIntegerBeyond64BitsMakesNothingElseValid) {
+  const std::string digits(30, '1');
+  for (const std::string& text : {"[" + digits + "x]", "[0" + digits + "]", "[" + digits + ",]",
+                                  "[+" + digits + "]", "[\"" + digits, "[--" + digits + "]",
+                                  "[" + digits + ".]", "[" + std::string(400, '1') + "]"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(JsonText::Parse(text).status())) << text;
+  }
 }
 
 TEST(JsonTextTest, TheLastFieldOfANameCounts) {

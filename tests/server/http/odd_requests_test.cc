@@ -58,6 +58,17 @@ TEST_F(OddRequestsTest, TheLastFieldOfANameCounts) {
   EXPECT_EQ(Post(kPath, R"({"model":"tiny","model":"nobody","input":"hello"})").code, 404);
 }
 
+TEST_F(OddRequestsTest, AFieldThatNoDoorReadsMayHoldAnyInteger) {
+  const std::string digits(30, '1');
+  EXPECT_EQ(
+      Post(kPath, absl::StrCat(R"({"model":"tiny","seed":)", digits, R"(,"input":"hello"})")).body,
+      Post(kPath, kHello).body);
+  const HttpAnswer answer =
+      Post(kPath, absl::StrCat(R"({"model":"tiny","dimensions":)", digits, R"(,"input":"hello"})"));
+  EXPECT_EQ(answer.code, 400);
+  EXPECT_THAT(Message(answer), HasSubstr("dimensions must be an integer, not a number"));
+}
+
 TEST_F(OddRequestsTest, AByteOrderMarkBeforeTheJsonCountsForNothing) {
   EXPECT_EQ(Post(kPath, absl::StrCat("\xEF\xBB\xBF", kHello)).body, Post(kPath, kHello).body);
   EXPECT_EQ(Post(kPath, "\xEF\xBB\xBF").code, 400);

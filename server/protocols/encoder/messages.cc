@@ -269,8 +269,11 @@ void AddScores(NumberFormat format, const EncodeOutput& output, v1::Tensor& tens
   }
 }
 
-void FillSequenceInfo(const EncodedSequence& sequence, bool token_ids, v1::SequenceInfo& info) {
+void FillSequenceInfo(const EncodedSequence& sequence, const AnswerForm& form,
+                      v1::SequenceInfo& info) {
   for (const std::string& token : sequence.token_strings) info.add_token_strings(token);
+  // Ids have no offsets, and are at least one: this is a text.
+  if (form.token_offsets && sequence.len() == 0) info.mutable_offsets();
   for (const auto& offset : sequence.rare_outputs().token_offsets) {
     info.mutable_offsets()->add_starts(static_cast<int32_t>(offset.begin));
     info.mutable_offsets()->add_ends(static_cast<int32_t>(offset.end));
@@ -279,7 +282,7 @@ void FillSequenceInfo(const EncodedSequence& sequence, bool token_ids, v1::Seque
   info.set_truncated(sequence.truncated());
   info.set_tokens_seen(sequence.tokens_seen);
   SpansToProto(sequence.rare_outputs().spans, info);
-  if (token_ids) {
+  if (form.token_ids) {
     info.mutable_token_ids()->Add(sequence.token_ids.begin(), sequence.token_ids.end());
   }
 }
@@ -302,7 +305,9 @@ absl::StatusOr<EncodeInput> FromProto(const v1::EncodeRequest& request,
 }
 
 absl::StatusOr<AnswerForm> AnswerFormFromProto(const v1::EncodeRequest& request) {
-  AnswerForm form{.padded = request.has_padded(), .token_ids = request.outputs().token_ids()};
+  AnswerForm form{.padded = request.has_padded(),
+                  .token_ids = request.outputs().token_ids(),
+                  .token_offsets = request.outputs().token_offsets()};
   ATTENDANT_ASSIGN_OR_RETURN(form.numbers, FromProto("outputs.dtype", request.outputs().dtype()));
   ATTENDANT_RETURN_IF_ERROR(PooledFormFromProto(request.outputs().pooled().dtype(), form));
   return form;
@@ -310,7 +315,7 @@ absl::StatusOr<AnswerForm> AnswerFormFromProto(const v1::EncodeRequest& request)
 
 void ToProto(EncodeOutput& output, const AnswerForm& form, v1::EncodeResponse& response) {
   for (const EncodedSequence& sequence : output.sequences) {
-    FillSequenceInfo(sequence, form.token_ids, *response.add_sequences());
+    FillSequenceInfo(sequence, form, *response.add_sequences());
   }
   if (output.outputs.last_hidden_state) {
     AddLastHiddenState(form, output, *response.mutable_last_hidden_state());

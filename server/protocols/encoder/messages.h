@@ -22,6 +22,7 @@ struct AnswerForm {
   EmbeddingFormat pooled = EmbeddingFormat::kNumbers;
   bool padded = false;  // hidden states are [batch, seq, ..] and not [tokens, ..]
   bool token_ids = false;
+  bool token_offsets = false;
 };
 absl::StatusOr<AnswerForm> AnswerFormFromProto(const v1::EncodeRequest& request);
 

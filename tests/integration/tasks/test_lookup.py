@@ -76,6 +76,16 @@ def test_queries_have_their_own_tokens_alone(client):
     assert answer.sequences[0].token_strings[0] in answer.sparse.token_strings
 
 
+def test_a_query_without_tokens_has_no_offsets_in_its_list(client):
+    answer = sparse(client, "routed", texts("", "the quick fox"), "query")
+    assert not any(info.HasField("offsets") for info in answer.sequences), "they are not asked for"
+    message = attendant.request("routed", texts("", "the quick fox"), sparse=pb.SparseOutput(), token_offsets=True)
+    message.prompt_name = "query"
+    empty, fox = client.encode(message).sequences
+    assert empty.tokens == 0 and empty.HasField("offsets") and not empty.offsets.starts
+    assert len(fox.offsets.starts) == fox.tokens > 0
+
+
 def test_long_queries_are_cut_or_refused(client):
     long = golden("routed")["texts"][-1]
     answer = sparse(client, "routed", texts(long), "query")

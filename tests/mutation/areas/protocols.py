@@ -63,6 +63,7 @@ MUTANTS = {
     "server/protocols/encoder/messages.cc": [
         ("sequences.sequences_size() > limits.max_request_sequences", "false"),
         ("layer * (states.size() / layers)", "0"),
+        ("form.token_offsets && sequence.len() == 0", "false"),
         ("if (outputs.pooled().has_normalize()) input.normalize = outputs.pooled().normalize();", ""),
     ],
     "server/protocols/encoder/model_message.cc": [

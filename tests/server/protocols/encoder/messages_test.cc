@@ -77,6 +77,21 @@ TEST(FromProtoTest, ScoresHaveAnActivation) {
   }
 }
 
+TEST(ToProtoTest, ATextWithoutTokensHasOffsetsToo) {
+  v1::EncodeRequest request = Texts(1);
+  for (const bool asked : {false, true}) {
+    request.mutable_outputs()->set_token_offsets(asked);
+    EncodeOutput output;
+    output.sequences.resize(2);
+    output.sequences[1].token_ids = {7};
+    v1::EncodeResponse response;
+    ToProto(output, *AnswerFormFromProto(request), response);
+    EXPECT_EQ(response.sequences(0).has_offsets(), asked);
+    EXPECT_THAT(response.sequences(0).offsets().starts(), IsEmpty());
+    EXPECT_FALSE(response.sequences(1).has_offsets()) << "ids";
+  }
+}
+
 TEST(ToProtoTest, ScoresAreARowForEachSequence) {
   EncodeOutput output;
   output.scores = ScoreActivation::kNone;

@@ -23,7 +23,8 @@ enum class Truncation {
   kLeft,      // the same, cut on the left
 };
 
-// The text of a pair that is cut: the longer one first, or one alone.
+// The text of a pair that is cut: the longer one first, or one alone. It says nothing about single
+// texts and ids.
 enum class PairTruncation { kLongestFirst, kOnlyFirst, kOnlySecond };
 
 // The format of embeddings: numbers of EncodeRequest.dtype, or quantized. kInt8: rounded, with a

@@ -104,7 +104,8 @@ def classify(inputs: Inputs, *, model: str | None = None, labels: Sequence[str] 
 
     labels: their names. None asks the server at the same time, which takes an API key of the group `read`.
     activation: "none", "sigmoid", "softmax"; None: as the model says.
-    pair_truncation: the text of a pair that is cut, "only_first" or "only_second"; None: the longer one first."""
+    pair_truncation: the text of a pair that is cut, "only_first" or "only_second"; None: the longer one first. It
+      says nothing about single texts."""
     requests = _requests(inputs, model, activation, truncation, batch_size, pair_truncation, None)
     return with_labels(labels, lambda known: known.labels, requests, lambda scores: [scores], _classification)
 

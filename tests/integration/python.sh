@@ -24,4 +24,5 @@ make_venv() {
 
 heed_signals
 [ -e "$venv/.complete" ] || with_lock "$venv" make_venv
-exec "$venv/bin/python" "$@"
+# Tests send SIGINT, which a shell ignores in what it starts in the background.
+exec env --default-signal=INT "$venv/bin/python" "$@"

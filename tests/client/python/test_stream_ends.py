@@ -52,7 +52,7 @@ def test_a_reader_of_jobs_whose_task_was_cancelled(fake, before):
 
     async def run():
         with pytest.raises(asyncio.CancelledError, match="by somebody else"):
-            await asyncio.wait_for(consume(), 5)
+            await asyncio.wait_for(consume(), 60)
 
     asyncio.run(run())
 

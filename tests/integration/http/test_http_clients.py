@@ -2,8 +2,6 @@
 """Clients that people already use, as they use them, over HTTP; each answer is that of gRPC."""
 
 import json
-import pathlib
-import subprocess
 
 import cohere
 import numpy as np
@@ -13,7 +11,8 @@ import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
 
-KSERVE = pathlib.Path(__file__).resolve().parents[1] / "kserve"
+from harness.perf_analyzer import IDS_FILE, TEXTS_FILE, measure
+
 EMBEDDING = "sentence_embedding"
 TEXTS = ["A man is eating pasta.", "Someone has lunch.", "Prices fell.", "Ünïcode — 漢字 🙂", ""]
 
@@ -168,11 +167,8 @@ def test_the_openapi_document_is_valid(server):
     openapi_spec_validator.validate(document)
 
 
-@pytest.mark.parametrize("model, data", [("minilm", "texts.json"), ("minilm.ids", "ids.json")])
+@pytest.mark.parametrize("model, data", [("minilm", TEXTS_FILE), ("minilm.ids", IDS_FILE)])
 def test_perf_analyzer(server, model, data):
-    done = subprocess.run(
-        [KSERVE / "perf_analyzer.sh", "-i", "http", "-u", server.http, "-m", model, "--input-data", KSERVE / data,
-         "--concurrency-range", "4", "--measurement-interval", "1000", "--stability-percentage", "999",
-         "--max-trials", "4"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stdout
-    assert "Server:" in done.stdout and "throughput:" in done.stdout
+    code, text = measure("http", server.http, model, "--input-data", data, "--concurrency-range", 4)
+    assert code == 0, text
+    assert "Server:" in text and "throughput:" in text

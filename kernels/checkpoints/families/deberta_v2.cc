@@ -81,6 +81,10 @@ absl::Status ReadBuckets(const JsonNode& json, EncoderConfig& config) {
   if (buckets < 1 || buckets > kMaxRows / 2) {
     return Unsupported(json, "position_buckets", absl::StrCat(buckets), "from 1 to 2^27");
   }
+  if (buckets % 2 != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(json.where(), ": `position_buckets` is ",
+                                                   buckets, ", it must be a multiple of 2"));
+  }
   int64_t distance = -1;
   ATTENDANT_RETURN_IF_ERROR(json.Read("max_relative_positions", distance));
   config.score_bias = ScoreBias::kDisentangled;
@@ -90,6 +94,10 @@ absl::Status ReadBuckets(const JsonNode& json, EncoderConfig& config) {
   const int64_t exact = buckets / 2;
   if (config.max_positions <= exact + 1) {
     config.bias_max_distance = std::max(config.bias_max_distance, exact + 2);
+  } else if (config.bias_max_distance < exact + 2) {
+    return absl::InvalidArgumentError(absl::StrCat(json.where(), ": `max_relative_positions` is ",
+                                                   distance, ", it must be at least ", exact + 2,
+                                                   " where `position_buckets` is ", buckets));
   }
   config.query_scale = 1 / std::sqrt(static_cast<float>(config.head_dim()) * kTerms);
   return absl::OkStatus();

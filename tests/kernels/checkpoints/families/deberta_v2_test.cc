@@ -85,8 +85,10 @@ TEST(DebertaV2Test, RefusesByName) {
 TEST(DebertaV2Test, RefusesWhatCannotBe) {
   const std::pair<std::string, const char*> invalid[] = {
       {absl::StrReplaceAll(DebertaV2(), {{"buckets\": 16", "buckets\": 15"}}),
-       "bias_buckets is 30"},
-      {DebertaV2(R"(, "max_relative_positions": 9)"), "bias_max_distance 9"},
+       "config.json: `position_buckets` is 15, it must be a multiple of 2"},
+      {DebertaV2(R"(, "max_relative_positions": 9)"),
+       "config.json: `max_relative_positions` is 9, it must be at least 10 where "
+       "`position_buckets` is 16"},
       {absl::StrReplaceAll(DebertaV2(), {{"\"p2c|c2p\"", "7"}}), "pos_att_type"},
       {absl::StrReplaceAll(DebertaV2(), {{"\"p2c|c2p\"", "[7]"}}), "pos_att_type"}};
   for (const auto& [text, message] : invalid) {

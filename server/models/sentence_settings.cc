@@ -94,6 +94,7 @@ absl::Status CheckWidth(const JsonNode& config, int64_t hidden) {
 }
 
 // With both, pooling_mode counts for sentence-transformers. The flags must then name the same ones.
+// With neither it is the mean, as for sentence-transformers.
 absl::Status ReadPooling(const JsonFolder& folder, int64_t hidden, SentenceSettings& settings) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.Read("config.json"));
   ATTENDANT_RETURN_IF_ERROR(CheckWidth(config, hidden));
@@ -103,10 +104,8 @@ absl::Status ReadPooling(const JsonFolder& folder, int64_t hidden, SentenceSetti
     return absl::InvalidArgumentError(absl::StrCat(
         config.where(), ": pooling_mode and the pooling_mode_* fields contradict each other"));
   }
-  if (modes.empty() && flags.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(config.where(), ": no pooling is chosen"));
-  }
-  settings.poolings = modes.empty() ? flags : modes;
+  if (!flags.empty()) settings.poolings = flags;
+  if (!modes.empty()) settings.poolings = modes;
   return config.Read("include_prompt", settings.include_prompt);
 }
 

@@ -98,6 +98,26 @@ HeadLinear Compose(const HeadLinear& first, const HeadLinear& second) {
   return both;
 }
 
+// `layers`, each on the outputs of the one before, as one. INVALID_ARGUMENT where that takes more
+// multiplications than some seconds allow. From the last one: its outputs are the fewest.
+absl::StatusOr<HeadLinear> ComposeAll(absl::string_view where, std::vector<HeadLinear> layers) {
+  // A first layer of 4096 x 4096 and a second of 128 x 4096 take 2^31.
+  constexpr int64_t kMaxMultiplications = int64_t{1} << 33;
+  HeadLinear all = std::move(layers.back());
+  layers.pop_back();
+  int64_t multiplications = 0;
+  for (const HeadLinear& layer : layers) {
+    multiplications += all.outputs * layer.outputs * layer.inputs;
+  }
+  if (multiplications > kMaxMultiplications) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": to make one layer of ", layers.size() + 1, " Dense modules takes ",
+                     multiplications, " multiplications, the limit is ", kMaxMultiplications));
+  }
+  for (; !layers.empty(); layers.pop_back()) all = Compose(layers.back(), all);
+  return all;
+}
+
 // Modules [1, end) of modules.json are Dense.
 absl::StatusOr<size_t> EndOfDense(const JsonNode& modules) {
   for (size_t i = 1;; ++i) {
@@ -127,13 +147,14 @@ absl::StatusOr<TokenHead> FromModules(const JsonFolder& folder, const JsonNode& 
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
   ATTENDANT_ASSIGN_OR_RETURN(const size_t end, EndOfDense(modules));
   ATTENDANT_RETURN_IF_ERROR(CheckNormalized(folder, modules, end));
-  HeadLinear all;
+  std::vector<HeadLinear> layers;
   for (size_t i = 1; i < end; ++i) {
     ATTENDANT_ASSIGN_OR_RETURN(const JsonFolder module, ReadModuleFolder(folder, elements[i]));
     ATTENDANT_ASSIGN_OR_RETURN(HeadLinear next,
-                               ReadTokenDense(module, i == 1 ? hidden : all.outputs));
-    all = i == 1 ? std::move(next) : Compose(all, next);
+                               ReadTokenDense(module, i == 1 ? hidden : layers.back().outputs));
+    layers.push_back(std::move(next));
   }
+  ATTENDANT_ASSIGN_OR_RETURN(HeadLinear all, ComposeAll(modules.where(), std::move(layers)));
   const auto linear = std::make_shared<const HeadLinear>(std::move(all));
   LinearWeights out;
   out.weight = {linear->weight.data(), {linear->outputs, linear->inputs}};

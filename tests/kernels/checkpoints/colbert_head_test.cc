@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/io/json_file.h"
 #include "kernels/io/tensor_store.h"
 #include "tests/support/checkpoint.h"
@@ -130,6 +131,34 @@ TEST(ColbertHeadTest, SeveralDenseModulesAreOneLayer) {
                 {"type": "sentence_transformers.Dense", "path": "1"},
                 {"type": "sentence_transformers.MultiVectorMask", "path": "3"}])");
   EXPECT_THAT(std::string(folder.Load("{}", Others()).message()), HasSubstr("with a Normalize"));
+}
+
+// A chain of square layers would keep the loading thread for minutes.
+TEST(ColbertHeadTest, DenseModulesThatTakeLongToJoinAreRefused) {
+  constexpr int64_t kWidth = 2049;
+  ColbertFolder folder;
+  std::string modules = R"([{"type": "sentence_transformers.Transformer"})";
+  int64_t inputs = 2;
+  for (const char* name : {"1", "2", "3"}) {
+    std::filesystem::create_directories(folder.directory / name);
+    WriteFile(folder.directory / absl::StrCat(name, "/config.json"),
+              absl::StrCat(R"({"in_features": )", inputs, R"(, "out_features": )", kWidth,
+                           R"(, "bias": false,
+                "activation_function": "torch.nn.modules.linear.Identity"})"));
+    WriteFile(
+        folder.directory / absl::StrCat(name, "/model.safetensors"),
+        SafetensorsBytes({FloatTensor("linear.weight", {kWidth, inputs},
+                                      std::vector<float>(static_cast<size_t>(kWidth * inputs)))}));
+    absl::StrAppend(&modules, R"(, {"type": "sentence_transformers.Dense", "path": ")", name,
+                    R"("})");
+    inputs = kWidth;
+  }
+  WriteFile(folder.directory / "modules.json", modules + "]");
+  const absl::Status status = folder.Load("{}", Others());
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("modules.json: to make one layer of 3 Dense modules takes 8610920451 "
+                        "multiplications, the limit is 8589934592"));
 }
 
 TEST(ColbertHeadTest, WhatDoesNotFitIsRefused) {

@@ -42,6 +42,7 @@ MUTANTS = {
         ("dense.activation != HeadActivation::kNone", "dense.use_residual"),
         ("behind == masks + normalizes", "true"),
         ("linear.weight[i * width + i] += 1.0f;", ""),
+        ("for (; !layers.empty(); layers.pop_back()) all = Compose(layers.back(), all);", ""),
         ("masks == (behind > 0 ? 1u : 0u)", "true"),
     ],
     "kernels/checkpoints/adapters.cc": [

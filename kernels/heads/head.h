@@ -57,9 +57,9 @@ class HeadRunner {
   virtual ~HeadRunner() = default;
 
   // Fills every result. A result has the same bits whatever else is in `inputs` and however many
-  // threads `pool` has. Memory of its own does not grow with the inputs. INTERNAL when a kernel
-  // fails. REQUIRES: the inputs ask for one kind, which the head makes; they have no more tokens
-  // than the limits say; `pool` has as many threads as the runner was made for.
+  // threads `pool` has. Allocates results alone, on the calling thread: std::bad_alloc. INTERNAL
+  // when a kernel fails. REQUIRES: the inputs ask for one kind, which the head makes; they have no
+  // more tokens than the limits say; `pool` has as many threads as the runner was made for.
   virtual absl::Status Run(std::span<const HeadInput> inputs, ThreadPool& pool) = 0;
 
   virtual int64_t arena_bytes() const = 0;

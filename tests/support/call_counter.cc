@@ -18,6 +18,7 @@ namespace {
 // Plain atomics with constant initial values: malloc is called before any constructor runs.
 constinit std::atomic<bool> counting{false};
 constinit std::atomic<int64_t> allocations{0};
+constinit std::atomic<int64_t> worker_allocations{0};
 constinit std::atomic<int64_t> execute_allocations{0};
 constinit std::atomic<int64_t> executions{0};
 constinit std::atomic<int64_t> locks{0};
@@ -28,8 +29,12 @@ void Count(std::atomic<int64_t>& counter) {
 }
 
 constinit thread_local bool executing = false;
+constinit thread_local bool owns_counter = false;
 
-void CountAllocation() { Count(executing ? execute_allocations : allocations); }
+void CountAllocation() {
+  Count(executing ? execute_allocations : allocations);
+  if (!executing && !owns_counter) Count(worker_allocations);
+}
 
 // The function of that name in the library that would have served without this file.
 template <typename Function>
@@ -64,14 +69,19 @@ constinit Real<dnnl_status_t(const_dnnl_primitive_t, dnnl_stream_t, int, const d
 }  // namespace
 
 CallCounter::CallCounter() {
-  allocations = execute_allocations = executions = locks = primitives = 0;
+  allocations = worker_allocations = execute_allocations = executions = locks = primitives = 0;
+  owns_counter = true;
   counting = true;
 }
 
-CallCounter::~CallCounter() { counting = false; }
+CallCounter::~CallCounter() {
+  counting = false;
+  owns_counter = false;
+}
 
 CallCounts CallCounter::counts() const {
   return {.allocations = allocations,
+          .worker_allocations = worker_allocations,
           .execute_allocations = execute_allocations,
           .executions = executions,
           .locks = locks,

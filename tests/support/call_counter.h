@@ -8,6 +8,7 @@ namespace attendant {
 // The calls of the process to its allocator, its locks and oneDNN, on all of its threads.
 struct CallCounts {
   int64_t allocations = 0;  // malloc and its relatives, and so operator new; but for the next
+  int64_t worker_allocations = 0;   // those of them on other threads than the counter's
   int64_t execute_allocations = 0;  // inside dnnl_primitive_execute
   int64_t executions = 0;           // of primitives
   int64_t locks = 0;                // pthread mutexes and read-write locks, free or taken

@@ -82,6 +82,11 @@ class MaskedLmRunner final : public HeadRunner {
     threads_.reserve(static_cast<size_t>(threads));
     for (int i = 0; i < threads; ++i) threads_.emplace_back(head.packed());
     entries_.resize(static_cast<size_t>(threads));
+    for (std::vector<Entry>& entries : entries_) entries.reserve(static_cast<size_t>(head.vocab()));
+    const auto tokens = static_cast<size_t>(limits.max_batch_tokens);
+    units_.reserve(tokens);
+    states_.reserve(tokens);
+    unit_of_row_.reserve(tokens);
   }
 
   absl::Status Run(std::span<const HeadInput> inputs, ThreadPool& pool) override {
@@ -97,6 +102,7 @@ class MaskedLmRunner final : public HeadRunner {
         Finish(units_[static_cast<size_t>(begin + index)], reduced_.row(index),
                entries_[static_cast<size_t>(thread)]);
       });
+      if (units_.front().sparse()) WriteSparse(begin, end, pool);
     }
     return failed_ ? absl::InternalError("a matmul of the language model's head failed")
                    : absl::OkStatus();
@@ -104,7 +110,9 @@ class MaskedLmRunner final : public HeadRunner {
 
   int64_t arena_bytes() const override {
     int64_t bytes = memory_.used_bytes();
-    for (const PackedTokenHead::Thread& thread : threads_) bytes += thread.arena_bytes();
+    for (const PackedTokenHead::Thread& thread : threads_) {
+      bytes += thread.arena_bytes() + head_.vocab() * static_cast<int64_t>(sizeof(Entry));
+    }
     return bytes;
   }
 
@@ -116,6 +124,9 @@ class MaskedLmRunner final : public HeadRunner {
     int64_t rows;
     int64_t result_offset;  // of a mask token
     bool sum;
+    int64_t weights = 0;  // of a sequence, above zero in its row when it is finished
+
+    bool sparse() const { return input->options->kind == TaskKind::kSparse; }
   };
 
   int64_t ReducedRowBytes() const {
@@ -212,12 +223,10 @@ class MaskedLmRunner final : public HeadRunner {
     for (int64_t j = 0; j < kSliceColumns; ++j) reduced[j] += Activate(splade, logits[j]);
   }
 
-  void Finish(const Unit& unit, float* row, std::vector<Entry>& entries) const {
+  void Finish(Unit& unit, float* row, std::vector<Entry>& entries) const {
     const ScopedDenormalFlush flush;
     const int64_t top = head_.TopOf(*unit.input->options);
-    if (unit.input->options->kind == TaskKind::kSparse) {
-      return FinishSparse(unit, row, top, entries);
-    }
+    if (unit.sparse()) return FinishSparse(unit, row, top, entries);
     FillEntries({row, static_cast<size_t>(head_.vocab())}, entries);
     KeepLargest(static_cast<size_t>(top), entries);
     std::sort(entries.begin(), entries.end(), Larger);
@@ -235,7 +244,8 @@ class MaskedLmRunner final : public HeadRunner {
     }
   }
 
-  void FinishSparse(const Unit& unit, float* row, int64_t top, std::vector<Entry>& entries) const {
+  // Leaves the weights in `row`, and zeros where there are none.
+  void FinishSparse(Unit& unit, float* row, int64_t top, std::vector<Entry>& entries) const {
     const SpladeOptions& splade = *head_.options().splade;
     entries.clear();
     for (int64_t i = 0; i < head_.vocab(); ++i) {
@@ -243,7 +253,29 @@ class MaskedLmRunner final : public HeadRunner {
       if (weight > 0) entries.push_back({static_cast<int32_t>(i), weight});
     }
     KeepLargest(static_cast<size_t>(top), entries);
-    WriteAscending(entries, *unit.input->result);
+    std::fill_n(row, head_.vocab(), 0.0f);
+    for (const Entry& entry : entries) row[entry.index] = entry.value;
+    unit.weights = static_cast<int64_t>(entries.size());
+  }
+
+  // The results of units [first, last), which are finished. Their memory is allocated by the
+  // calling thread: where it runs out, nothing catches what is thrown on others.
+  void WriteSparse(int64_t first, int64_t last, ThreadPool& pool) {
+    for (int64_t i = first; i < last; ++i) {
+      const Unit& unit = units_[static_cast<size_t>(i)];
+      unit.input->result->indices.resize(static_cast<size_t>(unit.weights));
+      unit.input->result->values.resize(static_cast<size_t>(unit.weights));
+    }
+    pool.ParallelFor(last - first, [&](int64_t index, int) {
+      HeadResult& result = *units_[static_cast<size_t>(first + index)].input->result;
+      const float* row = reduced_.row(index);
+      size_t next = 0;
+      for (int64_t i = 0; next < result.values.size(); ++i) {
+        if (!(row[i] > 0)) continue;
+        result.indices[next] = static_cast<int32_t>(i);
+        result.values[next++] = row[i];
+      }
+    });
   }
 
   const MaskedLmHead& head_;

@@ -32,8 +32,9 @@ class RowTask {
   virtual int64_t first_token() const { return 0; }
   // `row` [outputs], in place.
   virtual void FinishRow(const TaskOptions& options, std::span<float> row) const = 0;
-  // The result's values have all rows of the sequence, from its first_token() on.
-  virtual void FinishSequence(const HeadInput& input) const = 0;
+  // The result's values have all rows of the sequence, from its first_token() on. `entries` is
+  // scratch with room for one of each token.
+  virtual void FinishSequence(const HeadInput& input, std::vector<Entry>& entries) const = 0;
 };
 
 class TokenLabels final : public RowTask {
@@ -46,7 +47,7 @@ class TokenLabels final : public RowTask {
   void FinishRow(const TaskOptions& options, std::span<float> row) const override {
     if (!options.raw) ApplyActivation(ScoreActivation::kSoftmax, row);
   }
-  void FinishSequence(const HeadInput&) const override {}
+  void FinishSequence(const HeadInput&, std::vector<Entry>&) const override {}
 };
 
 class TokenWeights final : public RowTask {
@@ -62,8 +63,8 @@ class TokenWeights final : public RowTask {
   void FinishRow(const TaskOptions&, std::span<float> row) const override {
     row[0] = std::max(row[0], 0.0f);
   }
-  void FinishSequence(const HeadInput& input) const override {
-    std::vector<Entry> entries;
+  void FinishSequence(const HeadInput& input, std::vector<Entry>& entries) const override {
+    entries.clear();
     for (size_t i = 0; i < input.token_ids.size(); ++i) {
       const Entry entry{input.token_ids[i], input.result->values[i]};
       if (entry.value > 0 && !Ignored(entry.index)) entries.push_back(entry);
@@ -100,7 +101,7 @@ class Vectors final : public RowTask {
     return {.values = static_cast<int64_t>(token_ids.size()) * outputs, .columns = outputs};
   }
   void FinishRow(const TaskOptions&, std::span<float> row) const override { NormalizeL2(row); }
-  void FinishSequence(const HeadInput& input) const override {
+  void FinishSequence(const HeadInput& input, std::vector<Entry>&) const override {
     HeadResult& result = *input.result;
     const auto len = static_cast<int64_t>(input.token_ids.size());
     if (len <= first_token()) return;
@@ -150,9 +151,14 @@ class TokenRowsHead final : public Head {
 class TokenRowsRunner final : public HeadRunner {
  public:
   // Throws std::exception.
-  TokenRowsRunner(const TokenRowsHead& head, int threads) : head_(head) {
+  TokenRowsRunner(const TokenRowsHead& head, const SessionLimits& limits, int threads)
+      : head_(head) {
     threads_.reserve(static_cast<size_t>(threads));
     for (int i = 0; i < threads; ++i) threads_.emplace_back(head.packed());
+    const auto tokens = static_cast<size_t>(limits.max_batch_tokens);
+    rows_.reserve(tokens);
+    states_.reserve(tokens);
+    entries_.reserve(tokens);
   }
 
   absl::Status Run(std::span<const HeadInput> inputs, ThreadPool& pool) override {
@@ -165,7 +171,7 @@ class TokenRowsRunner final : public HeadRunner {
       RunBlock(begin, std::min(kHeadRows, rows - begin), threads_[static_cast<size_t>(thread)]);
     });
     if (failed_) return absl::InternalError("a matmul of a head failed");
-    for (const HeadInput& input : inputs) head_.task().FinishSequence(input);
+    for (const HeadInput& input : inputs) head_.task().FinishSequence(input, entries_);
     return absl::OkStatus();
   }
 
@@ -218,11 +224,12 @@ class TokenRowsRunner final : public HeadRunner {
   // Of the running call, [rows].
   std::vector<Row> rows_;
   std::vector<const float*> states_;
+  std::vector<Entry> entries_;  // of one sequence
 };
 
-absl::StatusOr<std::unique_ptr<HeadRunner>> TokenRowsHead::NewRunner(const SessionLimits&,
+absl::StatusOr<std::unique_ptr<HeadRunner>> TokenRowsHead::NewRunner(const SessionLimits& limits,
                                                                      int threads) const {
-  return MakeRunner<TokenRowsRunner>(*this, threads);
+  return MakeRunner<TokenRowsRunner>(*this, limits, threads);
 }
 
 absl::StatusOr<std::unique_ptr<Head>> Make(const HeadCompute& compute, const TokenHead& head,

@@ -112,6 +112,7 @@ void AddVocabularyHead(const ModelFolder& folder, const EncoderConfig& config,
                        MemoryEstimate& estimate) {
   constexpr int64_t kReducedBytes = 16 << 20;  // as masked_lm_head.cc has them
   constexpr int64_t kThreadBytes = 1 << 20;
+  constexpr int64_t kEntryBytes = 8;
   const absl::StatusOr<JsonNode> json = folder.encoder.Read("config.json");
   const absl::StatusOr<std::optional<SpladeOptions>> splade = FindSplade(folder);
   if (!json.ok() || !splade.ok() || !splade->has_value()) return;
@@ -119,7 +120,8 @@ void AddVocabularyHead(const ModelFolder& folder, const EncoderConfig& config,
   if (values == 0) return;
   estimate.weight_bytes += values * (options.dtype == DType::kBf16 ? 2 : kFloatBytes);
   for (const ThreadTeam& team : options.replicas) {
-    estimate.session_bytes += kReducedBytes + team.threads * kThreadBytes +
+    estimate.session_bytes += kReducedBytes +
+                              team.threads * (kThreadBytes + config.vocab * kEntryBytes) +
                               options.limits.max_batch_tokens * config.hidden * kFloatBytes;
   }
 }

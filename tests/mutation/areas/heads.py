@@ -4,6 +4,9 @@ FILE_TESTS = {
     "server/requests/outputs/spans.cc": ["requests_test", "encoder_service_test"],
 }
 MUTANTS = {
+    "kernels/cpu/heads/masked_lm_head.cc": [
+        ("«std::fill_n(row, head_.vocab(), 0.0f);»", ""),
+    ],
     "kernels/cpu/heads/token_rows_head.cc": [
         ("skip_first_ ? 1 : 0", "0"),
         ("input.options->document && Ignored(input.token_ids[static_cast<size_t>(i)])",

@@ -178,6 +178,16 @@ def test_masked_mask_tokens_and_empty_sequences(client):
     assert [list(info.vector_tokens) for info in vectors.sequences] == [[2, 3, 5], [1], []]
 
 
+def test_a_masked_mask_token_does_not_scale_the_others(client):
+    """ESM scales a text's embeddings up by its share of mask tokens, 32. A masked one is not in the text."""
+    def states(token, mask):
+        message = attendant.request("esm_masked_lm", [ids([0, 5, token, 9, 2], mask)], last_hidden_state=True)
+        return array(client.encode(message).last_hidden_state)
+
+    assert (states(32, [1, 1, 0, 1, 1]) == states(7, [1, 1, 0, 1, 1])).all()
+    assert np.abs(states(32, [1, 1, 1, 1, 1]) - states(32, [1, 1, 0, 1, 1]))[[0, 1, 3, 4]].max() > 1e-3
+
+
 def test_padded_input_has_padded_token_scores(client):
     padded = pb.PaddedBatch(batch=2, seq=3, token_ids=[2, 7, 3, 2, 3, 0], attention_mask=[1, 1, 1, 1, 1, 0])
     message = pb.EncodeRequest(model="bert_tokens", padded=padded,

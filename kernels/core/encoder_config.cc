@@ -165,8 +165,9 @@ absl::Status ValidateExperts(const EncoderConfig& config) {
 absl::Status ValidateLayers(const EncoderConfig& config) {
   ATTENDANT_RETURN_IF_ERROR(CheckScale("query_scale", config.query_scale, true));
   ATTENDANT_RETURN_IF_ERROR(CheckScale("embedding_scale", config.embedding_scale, false));
-  if (config.local_layers.any()) {
-    ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"window", config.window, kMaxRows}}));
+  if (config.local_layers.any() && (config.window < 0 || config.window > kMaxRows)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("window is ", config.window, ", it must be from 0 to ", kMaxRows));
   }
   if (config.expert_layers.any()) ATTENDANT_RETURN_IF_ERROR(ValidateExperts(config));
   if (!config.first_attention_norm && config.norm_place != NormPlace::kPre) {

@@ -159,7 +159,7 @@ struct EncoderConfig {
   ScoreBias score_bias = ScoreBias::kNone;
   int64_t bias_buckets = 0;       // of both that have some: half of them for keys behind the query
   int64_t bias_max_distance = 0;  // likewise: from there on all distances share a bucket
-  // A query of a local layer attends to keys at positions up to `window` before and after its own.
+  // A query of a local layer attends to keys up to `window` positions away; 0: to itself alone.
   int64_t window = 0;
   std::bitset<static_cast<size_t>(kMaxLayers)> local_layers{};
 

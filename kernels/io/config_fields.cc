@@ -34,6 +34,13 @@ absl::Status CheckNumber(const JsonNode& json, const char* field, int64_t only) 
   return Unsupported(json, field, absl::StrCat(value), absl::StrCat(only));
 }
 
+absl::Status ReadAtLeast(const JsonNode& json, const char* field, int64_t least, int64_t& value) {
+  ATTENDANT_RETURN_IF_ERROR(json.Read(field, value));
+  if (value >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(json.where(), ": `", field, "` is ", value, ", it must be at least ", least));
+}
+
 absl::Status ReadLayerNormEpsilon(const JsonNode& json, const char* field, double epsilon,
                                   float& to) {
   ATTENDANT_RETURN_IF_ERROR(json.Read(field, epsilon));

@@ -22,6 +22,10 @@ absl::Status CheckFalse(const JsonNode& json, const char* field);
 absl::Status CheckText(const JsonNode& json, const char* field, const std::string& only);
 absl::Status CheckNumber(const JsonNode& json, const char* field, int64_t only);
 
+// The number in `field`, or `value` as it is where the field is absent. INVALID_ARGUMENT below
+// `least`.
+absl::Status ReadAtLeast(const JsonNode& json, const char* field, int64_t least, int64_t& value);
+
 // The epsilon in `field`, or `epsilon` as it is where the field is absent. INVALID_ARGUMENT outside
 // of (0, 1).
 absl::Status ReadLayerNormEpsilon(const JsonNode& json, const char* field, double epsilon,

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "kernels/checkpoints/families/all_families.h"
 #include "kernels/checkpoints/families/bert_fields.h"
 #include "kernels/checkpoints/families/rotary_fields.h"
@@ -26,17 +25,13 @@ constexpr BertFields kFields{.activation = "hidden_activation",
 
 absl::Status ReadLocalLayers(const JsonNode& json, EncoderConfig& config) {
   int64_t local_attention = 128;
-  ATTENDANT_RETURN_IF_ERROR(json.Read("local_attention", local_attention));
+  ATTENDANT_RETURN_IF_ERROR(ReadAtLeast(json, "local_attention", 0, local_attention));
   config.window = local_attention / 2;
   // In transformers, setting this field sets the other to twice its value.
-  ATTENDANT_RETURN_IF_ERROR(json.Read("sliding_window", config.window));
+  ATTENDANT_RETURN_IF_ERROR(ReadAtLeast(json, "sliding_window", 0, config.window));
   if (json.Has("layer_types")) return ReadLayerTypes(json, config);
   int64_t step = 3;
-  ATTENDANT_RETURN_IF_ERROR(json.Read("global_attn_every_n_layers", step));
-  if (step < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        json.where(), ": `global_attn_every_n_layers` is ", step, ", it must be at least 1"));
-  }
+  ATTENDANT_RETURN_IF_ERROR(ReadAtLeast(json, "global_attn_every_n_layers", 1, step));
   for (int64_t i = 0; i < config.layers; ++i) {
     config.local_layers[static_cast<size_t>(i)] = i % step != 0;
   }

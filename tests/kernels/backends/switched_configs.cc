@@ -91,6 +91,12 @@ const std::vector<Switched> kAllSwitched = {
            c.window = 9;
            c.local_layers.set(0).set(2);
          }),
+    With("local_itself", [](EncoderConfig& c) { c.local_layers.set(0).set(2); }),
+    With("local_itself_causal",
+         [](EncoderConfig& c) {
+           c.causal = true;
+           c.local_layers.set(1);
+         }),
     With("local_alibi_pre",
          [](EncoderConfig& c) {
            c.norm_place = NormPlace::kPre;

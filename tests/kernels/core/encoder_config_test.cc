@@ -6,8 +6,10 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/core/encoder_weights.h"
 #include "kernels/core/weight_checks.h"
 #include "tests/support/checkpoint.h"
@@ -40,6 +42,18 @@ void ExpectRefused(std::span<const Lie> lies) {
   }
 }
 
+TEST(EncoderConfigTest, AWindowMayHoldTheQueryAlone) {
+  EncoderConfig config = SmallConfig();
+  config.local_layers.set(1);
+  EXPECT_TRUE(Validate(config).ok());
+  for (const int64_t window : {int64_t{-1}, int64_t{1} << 40}) {
+    config.window = window;
+    const absl::Status status = Validate(config);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("window is ", window)));
+  }
+}
+
 TEST(EncoderConfigTest, RefusesWhatCannotBe) {
   EXPECT_TRUE(Validate(SmallConfig()).ok());
   const Lie lies[] = {
@@ -57,7 +71,6 @@ TEST(EncoderConfigTest, RefusesWhatCannotBe) {
       {[](EncoderConfig& c) { c.kv_heads = -1; }, "kv_heads, -1"},
       {[](EncoderConfig& c) { c.head_width = -1; }, "head_width is -1"},
       {[](EncoderConfig& c) { c.head_width = kMaxWidth; }, "heads * head_width is 2097152"},
-      {[](EncoderConfig& c) { c.local_layers.set(1); }, "window is 0"},
       {[](EncoderConfig& c) {
          c.positions = Positions::kRotary;
          c.heads = 8;

@@ -99,7 +99,7 @@ MUTANTS = {
         ('"expert_choice_router", «"moe_normalize_expert_weights"»}', '"prenorm"'),
     ],
     "kernels/checkpoints/families/llama/mistral.cc": [
-        ("config.window = «config.causal» && window > 0 ? window - 1", "true"),
+        ("config.window = «config.causal» ? window - 1", "true"),
         ("config.local_rotary = «config.rotary»;", "Rotary{}"),
         ('if («json.IsNull("sliding_window")») return CheckLayerTypesAreFull', '!json.Has("sliding_window")'),
         ('if («json.Has("layer_types")») ATTENDANT', "false"),
@@ -115,7 +115,8 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/modernbert.cc": [
         ("config.window = «local_attention / 2»;", "local_attention"),
-        ('json.Read("sliding_window", «config.window»)', "local_attention"),
+        ('"sliding_window", 0, «config.window»)', "local_attention"),
+        ('"local_attention", «0», local_attention', "2"),
         ("«i % step != 0»", "i % step == 0"),
         ('if (json.Has("rope_scaling")) «return Unsupported(json, "rope_scaling", "there", "none");»', ""),
     ],
@@ -136,6 +137,7 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/llama/gemma3.cc": [
         ("config.window = «window / 2»;", "window"),
+        ('"sliding_window", «0», window', "2"),
         ("if («!causal») return Unsupported", "false"),
         ("«(i + 1) % step != 0»", "i % step != 0"),
         ("config.norm_offset = «1»;", "0"),

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "kernels/checkpoints/families/all_families.h"
 #include "kernels/checkpoints/families/bert_fields.h"
 #include "kernels/checkpoints/families/llama/llama_block.h"
@@ -47,14 +46,10 @@ absl::Status CheckAttention(const JsonNode& json) {
 // `_sliding_window_pattern` that some wrote beside the list counts for nothing.
 absl::Status ReadLocalLayers(const JsonNode& json, EncoderConfig& config) {
   int64_t window = 4096, step = 6;
-  ATTENDANT_RETURN_IF_ERROR(json.Read("sliding_window", window));
+  ATTENDANT_RETURN_IF_ERROR(ReadAtLeast(json, "sliding_window", 0, window));
   config.window = window / 2;
   if (json.Has("layer_types")) return ReadLayerTypes(json, config);
-  ATTENDANT_RETURN_IF_ERROR(json.Read("sliding_window_pattern", step));
-  if (step < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(json.where(), ": `sliding_window_pattern` is ",
-                                                   step, ", it must be at least 1"));
-  }
+  ATTENDANT_RETURN_IF_ERROR(ReadAtLeast(json, "sliding_window_pattern", 1, step));
   for (int64_t i = 0; i < config.layers; ++i) {
     config.local_layers[static_cast<size_t>(i)] = (i + 1) % step != 0;
   }
@@ -72,11 +67,7 @@ absl::Status ReadRotary(const JsonNode& json, EncoderConfig& config) {
 
 absl::Status ReadScales(const JsonNode& json, EncoderConfig& config) {
   int64_t scalar = 256;
-  ATTENDANT_RETURN_IF_ERROR(json.Read("query_pre_attn_scalar", scalar));
-  if (scalar < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(json.where(), ": `query_pre_attn_scalar` is ",
-                                                   scalar, ", it must be at least 1"));
-  }
+  ATTENDANT_RETURN_IF_ERROR(ReadAtLeast(json, "query_pre_attn_scalar", 1, scalar));
   config.query_scale = 1 / std::sqrt(static_cast<float>(scalar));
   config.embedding_scale = std::sqrt(static_cast<float>(config.hidden));
   return absl::OkStatus();

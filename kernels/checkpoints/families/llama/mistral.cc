@@ -7,6 +7,7 @@
 #include "kernels/checkpoints/families/llama/llama_block.h"
 #include "kernels/checkpoints/families/rotary_fields.h"
 #include "kernels/core/status_macros.h"
+#include "kernels/io/config_fields.h"
 #include "kernels/io/json_file.h"
 
 namespace attendant {
@@ -21,8 +22,8 @@ constexpr absl::string_view kTypes[] = {"mistral"};
 absl::Status ReadWindow(const JsonNode& json, EncoderConfig& config) {
   int64_t window = 4096;
   if (json.IsNull("sliding_window")) return CheckLayerTypesAreFull(json);
-  ATTENDANT_RETURN_IF_ERROR(json.Read("sliding_window", window));
-  config.window = config.causal && window > 0 ? window - 1 : window;
+  ATTENDANT_RETURN_IF_ERROR(ReadAtLeast(json, "sliding_window", config.causal ? 1 : 0, window));
+  config.window = config.causal ? window - 1 : window;
   for (int64_t i = 0; i < config.layers; ++i) config.local_layers.set(static_cast<size_t>(i));
   if (json.Has("layer_types")) ATTENDANT_RETURN_IF_ERROR(ReadLayerTypes(json, config));
   config.local_rotary = config.rotary;

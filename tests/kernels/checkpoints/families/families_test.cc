@@ -144,6 +144,17 @@ TEST(ModernBertTest, SlidingWindowIsTheWindow) {
   }
 }
 
+// transformers rounds half of `local_attention` down.
+TEST(ModernBertTest, TheSmallestWindowIsTheTokenItself) {
+  for (const char* more :
+       {R"(, "local_attention": 1)", R"(, "local_attention": 0)", R"(, "sliding_window": 0)"}) {
+    const auto config = Read(ModernBert(more));
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->encoder.window, 0);
+    EXPECT_EQ(config->encoder.local_layers.to_ullong(), 0b110u);
+  }
+}
+
 TEST(ModernBertTest, HasTransformersDefaults) {
   const auto config = Read(ModernBert(", \"norm_bias\": true, \"mlp_bias\": true"));
   ASSERT_TRUE(config.ok()) << config.status();
@@ -174,8 +185,8 @@ TEST(ModernBertTest, RefusesByName) {
       {R"(, "layer_types": ["full_attention"])", "has 1 values, `num_hidden_layers` is 3"},
       {R"(, "layer_types": 3)", "layer_types"},
       {R"(, "global_attn_every_n_layers": 0)", "`global_attn_every_n_layers` is 0"},
-      {R"(, "local_attention": 1)", "window is 0"},
-      {R"(, "sliding_window": 0)", "window is 0"},
+      {R"(, "local_attention": -1)", "`local_attention` is -1"},
+      {R"(, "sliding_window": -1)", "`sliding_window` is -1"},
       {R"(, "local_rope_theta": 0)", "local_rotary has base 0"},
       {R"(, "rope_parameters": [])", "rope_parameters"},
       {R"(, "norm_eps": 2)", "`norm_eps` is 2"}};

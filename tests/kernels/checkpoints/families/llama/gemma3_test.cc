@@ -57,6 +57,15 @@ TEST(Gemma3Test, HasTransformersDefaults) {
   EXPECT_TRUE(config->biases.qkv && config->biases.attention_output && !config->biases.ffn_up);
 }
 
+// transformers rounds half of `sliding_window` down.
+TEST(Gemma3Test, TheSmallestWindowIsTheTokenItself) {
+  for (const char* more : {R"(, "sliding_window": 1)", R"(, "sliding_window": 0)"}) {
+    const auto config = Read(Gemma3(more));
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->encoder.window, 0);
+  }
+}
+
 TEST(Gemma3Test, ThePatternHasOneName) {
   const auto config =
       Read(Gemma3(R"(, "_sliding_window_pattern": 1, "sliding_window_pattern": 2)"));
@@ -76,7 +85,7 @@ TEST(Gemma3Test, RefusesByName) {
   ExpectUnimplemented(Gemma3(R"(, "layer_types": ["chunked_attention", "", ""])"),
                       "`layer_types` is `chunked_attention`");
   const std::pair<const char*, const char*> invalid[] = {
-      {R"(, "sliding_window": 1)", "window is 0"},
+      {R"(, "sliding_window": -1)", "`sliding_window` is -1"},
       {R"(, "sliding_window_pattern": 0)", "`sliding_window_pattern` is 0"},
       {R"(, "query_pre_attn_scalar": 0)", "`query_pre_attn_scalar` is 0"},
       {R"(, "rope_theta": -1)", "rotary has base -1"}};

@@ -57,12 +57,26 @@ TEST(MistralTest, LayersHaveTheirTypesWhereTheyAreNamed) {
   EXPECT_EQ(Read(Mistral(", \"layer_types\": null"))->encoder.local_layers.to_ullong(), 0b111u);
 }
 
+// transformers counts the token itself where the mask is causal, and only the others where not.
+TEST(MistralTest, TheSmallestWindowIsTheTokenItself) {
+  const auto causal = Read(Mistral(", \"sliding_window\": 1"));
+  ASSERT_TRUE(causal.ok()) << causal.status();
+  EXPECT_EQ(causal->encoder.window, 0);
+  EXPECT_TRUE(causal->encoder.causal);
+  const auto both = Read(Mistral(", \"sliding_window\": 0, \"is_causal\": false"));
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(both->encoder.window, 0);
+  EXPECT_FALSE(both->encoder.causal);
+  const auto neighbours = Read(Mistral(", \"sliding_window\": 1, \"is_causal\": false"));
+  EXPECT_EQ(neighbours->encoder.window, 1);
+}
+
 TEST(MistralTest, RefusesWhatMakesNoSense) {
-  for (const char* window : {"0", "1", "-4", "-9223372036854775808"}) {
+  for (const char* window : {"0", "-4", "-9223372036854775808", "-1, \"is_causal\": false"}) {
     const absl::Status status =
         Read(Mistral(absl::StrCat(", \"sliding_window\": ", window))).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("window is"));
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("`sliding_window` is"));
   }
   ExpectUnimplemented(Mistral(", \"use_bidirectional_attention\": true"),
                       "`use_bidirectional_attention` is true");

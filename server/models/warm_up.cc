@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <iterator>
 #include <numeric>
@@ -15,7 +14,6 @@
 namespace attendant {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Lens = std::vector<int64_t>;
 
 // Lengths in the proportions of mixed texts: eight quantiles of a log-normal distribution with
@@ -95,12 +93,12 @@ absl::Status CheckFinite(const Outputs& outputs) {
       "not finite");
 }
 
-absl::StatusOr<CostModel::Sample> Measure(Session& session, const Lens& lens) {
+absl::StatusOr<CostModel::Sample> Measure(Session& session, const Lens& lens, SteadyClock now) {
   CostModel::Sample sample;
   for (const int64_t len : lens) sample.shape.Add(len);
-  const Clock::time_point start = Clock::now();
+  const absl::Time start = now();
   ATTENDANT_RETURN_IF_ERROR(RunZeros(session, lens));
-  sample.time = std::max(absl::FromChrono(Clock::now() - start), absl::Nanoseconds(1));
+  sample.time = std::max(now() - start, absl::Nanoseconds(1));
   return sample;
 }
 
@@ -123,7 +121,7 @@ absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_s
 absl::StatusOr<std::vector<int64_t>> MeasureHeads(
     std::span<const std::unique_ptr<const Head>> heads,
     std::span<const std::unique_ptr<HeadRunner>> runners, const SessionLimits& limits,
-    int64_t hidden, ThreadPool& pool) {
+    int64_t hidden, ThreadPool& pool, SteadyClock now) {
   constexpr int64_t kMostTokens = 64;
   const int64_t tokens = std::min(limits.max_batch_tokens, kMostTokens);
   const std::vector<int32_t> ids(static_cast<size_t>(tokens));
@@ -138,9 +136,9 @@ absl::StatusOr<std::vector<int64_t>> MeasureHeads(
                             .token_ids = ids,
                             .states = {states.data(), {tokens, hidden}},
                             .result = &result};
-      const Clock::time_point start = Clock::now();
+      const absl::Time start = now();
       ATTENDANT_RETURN_IF_ERROR(runners[i]->Run({&input, 1}, pool));
-      time = absl::FromChrono(Clock::now() - start);
+      time = now() - start;
     }
     row_ns.push_back(std::max<int64_t>(absl::ToInt64Nanoseconds(time) / tokens, 1));
   }
@@ -149,15 +147,15 @@ absl::StatusOr<std::vector<int64_t>> MeasureHeads(
 
 // The least of some times of a shape: what else runs on the machine only adds.
 absl::StatusOr<CostModel> MeasureCost(Session& session, const SessionLimits& limits,
-                                      int64_t max_sequence_tokens) {
+                                      int64_t max_sequence_tokens, SteadyClock now) {
   constexpr int kRounds = 5;
-  constexpr std::chrono::milliseconds kTime{400};
+  constexpr absl::Duration kTime = absl::Milliseconds(400);
   const std::vector<Lens> shapes = ShapesToMeasure(limits, max_sequence_tokens);
   std::vector<CostModel::Sample> samples;
-  const Clock::time_point end = Clock::now() + kTime;
-  for (int round = 0; round < kRounds && (round == 0 || Clock::now() < end); ++round) {
+  const absl::Time end = now() + kTime;
+  for (int round = 0; round < kRounds && (round == 0 || now() < end); ++round) {
     for (size_t i = 0; i < shapes.size(); ++i) {
-      ATTENDANT_ASSIGN_OR_RETURN(const CostModel::Sample sample, Measure(session, shapes[i]));
+      ATTENDANT_ASSIGN_OR_RETURN(const CostModel::Sample sample, Measure(session, shapes[i], now));
       if (round == 0) {
         samples.push_back(sample);
       } else {

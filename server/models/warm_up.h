@@ -6,14 +6,20 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "kernels/core/session.h"
 #include "kernels/core/threads/thread_pool.h"
 #include "kernels/heads/head.h"
 #include "server/batching/cost_model.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
+
+// What a measurement takes the time from.
+using SteadyClock = absl::FunctionRef<absl::Time()>;
 
 // Runs a batch of sequences of these lengths, all of token 0, with states and pooled vectors as
 // outputs.
@@ -29,7 +35,7 @@ absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_s
 // longer.
 // REQUIRES: WarmUp has run.
 absl::StatusOr<CostModel> MeasureCost(Session& session, const SessionLimits& limits,
-                                      int64_t max_sequence_tokens);
+                                      int64_t max_sequence_tokens, SteadyClock now = SteadyNow);
 
 // The nanoseconds that each head takes for a token, or for a mask that it fills: at least 1. Each
 // runs twice on a few tokens, and the second time counts. `runners` are those of `heads`, on as
@@ -37,6 +43,6 @@ absl::StatusOr<CostModel> MeasureCost(Session& session, const SessionLimits& lim
 absl::StatusOr<std::vector<int64_t>> MeasureHeads(
     std::span<const std::unique_ptr<const Head>> heads,
     std::span<const std::unique_ptr<HeadRunner>> runners, const SessionLimits& limits,
-    int64_t hidden, ThreadPool& pool);
+    int64_t hidden, ThreadPool& pool, SteadyClock now = SteadyNow);
 
 }  // namespace attendant

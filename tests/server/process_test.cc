@@ -90,6 +90,7 @@ class Stops {
 constexpr absl::Duration kTimeToArrive = absl::Milliseconds(100);
 
 TEST(StopSignalsTest, SighupStopsLikeSigterm) {
+  std::signal(SIGHUP, SIG_DFL);  // also of tests that run under nohup(1)
   Stops stops;
   stops.Send(SIGHUP);
   stops.Await();

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <deque>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "server/batching/batcher.h"
 #include "server/batching/compute_slot.h"
@@ -64,15 +66,16 @@ TEST_F(BatcherEndTest, ADeadlineFiresWhileEveryWorkerIsBusy) {
 
 TEST_F(BatcherEndTest, ADeadlineEndsARequestWhoseBatchRuns) {
   Start();
-  Answer late, next;
   engine_.Close();
-  SubmitUntil(SteadyNow() + absl::Milliseconds(300), 1, {1}, late);
-  engine_.AwaitStarted(1);
-  EXPECT_EQ(late.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(std::string(late.Wait().status().message()), HasSubstr("in the queue and a batch"));
+  std::deque<Answer> late;
+  do {  // on a busy machine one may end before the worker takes it
+    SubmitUntil(SteadyNow() + absl::Milliseconds(300), 1, {1}, late.emplace_back());
+    EXPECT_EQ(late.back().WaitForCode(), absl::StatusCode::kDeadlineExceeded);
+  } while (!absl::StrContains(late.back().Wait().status().message(), "in the queue and a batch"));
   EXPECT_TRUE(engine_.abandoned());
-  EXPECT_THAT(observer_.rejected(), ElementsAre(RejectReason::kDeadline));
+  EXPECT_EQ(observer_.rejected(), std::vector<RejectReason>(late.size(), RejectReason::kDeadline));
   engine_.Open();
+  Answer next;
   SubmitUntil(SteadyNow() + absl::Hours(1), 2, {1}, next);
   EXPECT_TRUE(next.Wait().ok());
 }

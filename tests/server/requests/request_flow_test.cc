@@ -123,12 +123,13 @@ TEST_F(RequestFlowTest, TimeInTheQueueIsNoTimeOfComputing) {
   EXPECT_TRUE(infer.get().ok());
   const v1::Timings timings = encode.get();
   EXPECT_GE(timings.queue_us(), 60'000);
-  EXPECT_LT(timings.compute_us(), timings.queue_us());
+  // Else the time in the queue is in both. On a busy machine either may be the longer one.
   EXPECT_GE(timings.total_us(), timings.queue_us() + timings.compute_us());
   server_.AwaitMetric(R"(attendant_requests_total{code="OK",method="model_infer",model="tiny"})",
                       1);
   EXPECT_GE(Phase("model_infer", "queue"), 0.06);
-  EXPECT_LT(Phase("model_infer", "compute"), Phase("model_infer", "queue"));
+  EXPECT_GE(Phase("model_infer", "total"),
+            Phase("model_infer", "queue") + Phase("model_infer", "compute"));
 }
 
 // So many sequences that a request fills a batch alone, and needs no second one.
@@ -198,9 +199,9 @@ TEST_F(RequestFlowTest, StatisticsTellTheTimeInTheQueueFromTheComputing) {
   ASSERT_EQ(response.model_stats_size(), 1);
   const inference::InferStatistics& infer_stats = response.model_stats(0).inference_stats();
   EXPECT_GE(infer_stats.queue().ns(), 60'000'000u);
-  EXPECT_LT(infer_stats.compute_infer().ns(), infer_stats.queue().ns());
   EXPECT_GT(infer_stats.compute_infer().ns(), 0u);
-  EXPECT_GE(infer_stats.success().ns(), infer_stats.queue().ns());
+  EXPECT_GE(infer_stats.success().ns(),
+            infer_stats.queue().ns() + infer_stats.compute_infer().ns());
 }
 
 TEST_F(RequestFlowTest, EveryProtocolHonoursTheCallsDeadline) {

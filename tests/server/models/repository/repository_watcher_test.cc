@@ -56,6 +56,13 @@ class RepositoryWatcherTest : public ModelRegistryTest {
         at_start_);
   }
 
+  // A model that is there at once: what is written in pieces may be loaded half.
+  void Add(const std::string& name) {
+    WriteTinyModel(directory_ / ".new");
+    fs::create_directories(fs::path(directory_ / name).parent_path());
+    fs::rename(directory_ / ".new", directory_ / name);
+  }
+
   // Has "linked" lead elsewhere: a link is put in the place of another one at once.
   void Lead(const char* target) {
     fs::create_directory_symlink(target, directory_ / ".link");
@@ -75,7 +82,7 @@ class RepositoryWatcherTest : public ModelRegistryTest {
 };
 
 TEST_F(RepositoryWatcherTest, ANewFolderIsServedAndADeletedOneIsNot) {
-  WriteTinyModel(directory_ / "next");
+  Add("next");
   AwaitChange("next", ModelState::kReady);
   EXPECT_TRUE(registry_.Find("next").ok());
   fs::remove_all(directory_ / "next");
@@ -89,10 +96,10 @@ TEST_F(RepositoryWatcherTest, AVersionThatDidNotChangeServesOn) {
     const auto model = registry_.Find("m", version);
     return model.ok() ? (*model)->life_id : 0;
   };
-  WriteTinyModel(directory_ / "m/1");
+  Add("m/1");
   Await([&] { return life_of("1") > 0; });
   const int64_t first = life_of("1");
-  WriteTinyModel(directory_ / "m/2");
+  Add("m/2");
   Await([&] { return life_of("2") > 0; });
   const int64_t second = life_of("2");
   EXPECT_EQ(life_of("1"), first);
@@ -138,7 +145,7 @@ TEST_F(RepositoryWatcherTest, AFolderIsNotLoadedWhileItIsCopied) {
     fs::remove_all(directory_ / name);
   }
   EXPECT_EQ(loaded, false);
-  WriteTinyModel(directory_ / "copied");
+  Add("copied");
   AwaitChange("copied", ModelState::kReady);
 }
 
@@ -165,7 +172,7 @@ TEST_F(RepositoryWatcherTest, ARepositoryThatCannotBeReadChangesNothing) {
   fs::rename(directory_.path(), aside);
   Await([this] { return unreadable_ == 1; });
   fs::rename(aside, directory_.path());
-  WriteTinyModel(directory_ / "next");
+  Add("next");
   AwaitChange("next", ModelState::kReady);
   EXPECT_EQ(unreadable_, 1);
   for (const auto& [name, state] : changes()) EXPECT_NE(state, ModelState::kUnloading);
@@ -177,12 +184,12 @@ TEST_F(RepositoryWatcherTest, AModelThatCannotBeReadForAMomentServesOn) {
   AwaitChange("linked", ModelState::kReady);
   Lead("linked");  // to itself
   Await([this] { return refused_ == 1; });
-  WriteTinyModel(directory_ / "next");  // a change is handled after the settle time
+  Add("next");  // a change is handled after the settle time
   AwaitChange("next", ModelState::kReady);
   EXPECT_TRUE(registry_.Find("linked").ok());
   EXPECT_EQ(refused_, 1);
   Lead(".real");
-  WriteTinyModel(directory_ / "last");
+  Add("last");
   AwaitChange("last", ModelState::kReady);
   const Changes all = changes();
   EXPECT_EQ(
@@ -198,7 +205,7 @@ TEST_F(RepositoryWatcherTest, AModelThatCannotBeReadInItsTurnIsLoadedOnceItCanBe
   };
   Lead(".real");
   Await([this] { return refused_ == 1; });
-  WriteTinyModel(directory_ / "next");  // some looks later it is loaded
+  Add("next");  // some looks later it is loaded
   AwaitChange("next", ModelState::kReady);
   EXPECT_EQ(finds, 1) << "no turn while it cannot be read";
   Lead(".real");
@@ -208,9 +215,9 @@ TEST_F(RepositoryWatcherTest, AModelThatCannotBeReadInItsTurnIsLoadedOnceItCanBe
 
 TEST_F(RepositoryWatcherTest, WhatCannotBeServedIsReportedOnceWhileItIsThere) {
   for (int times = 1; times <= 2; ++times) {
-    WriteTinyModel(directory_ / "no name");
+    Add("no name");
     Await([this, times] { return refused_ == times; });
-    WriteTinyModel(directory_ / "next");  // some looks later it is loaded
+    Add("next");  // some looks later it is loaded
     AwaitChange("next", ModelState::kReady, times);
     EXPECT_EQ(refused_, times);
     fs::remove_all(directory_ / "no name");
@@ -228,7 +235,7 @@ TEST_F(RepositoryWatcherTest, AModelForWhoseLoadThereWasNoRoomIsLoadedLater) {
   for (int i = 0; i < kMaxJobs; ++i) {
     registry_.Load(absl::StrCat("none", i), [](const absl::Status&) {});
   }
-  WriteTinyModel(directory_ / "next");
+  Add("next");
   Await([this] { return refused_ == 1; });
   load_gate_.Open();
   AwaitChange("next", ModelState::kReady);
@@ -236,8 +243,8 @@ TEST_F(RepositoryWatcherTest, AModelForWhoseLoadThereWasNoRoomIsLoadedLater) {
 }
 
 TEST_F(RepositoryWatcherTest, NamesOfOthersAreLeftAlone) {
-  WriteTinyModel(directory_ / "ours");
-  WriteTinyModel(directory_ / "zebra");
+  Add("ours");
+  Add("zebra");
   AwaitChange("zebra", ModelState::kReady);
   EXPECT_TRUE(absl::IsNotFound(registry_.Find("ours").status()));
 }

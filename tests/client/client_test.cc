@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/client/fake_server.h"
+#include "tests/support/checkpoint.h"
 #include "tests/support/closed_port.h"
 
 namespace attendant::client {
@@ -342,11 +342,11 @@ TEST(ClientTest, WatchesHealth) {
 }
 
 TEST(ClientTest, RefusesTlsFilesItCannotUse) {
-  const std::string empty = ::testing::TempDir() + "/empty.pem";
-  std::ofstream(empty).flush();
-  EXPECT_TRUE(absl::IsInvalidArgument(Client::Connect({.tls = {.ca_file = empty}}).status()));
-  EXPECT_EQ(Client::Connect({.tls = {.ca_file = empty}}).status().message(),
-            absl::StrCat("cannot read the PEM file ", empty));
+  const TempDirectory folder;
+  const std::string empty = folder / "empty.pem";
+  WriteFile(empty, "");
+  EXPECT_EQ(Client::Connect({.tls = {.ca_file = empty}}).status(),
+            absl::InvalidArgumentError(absl::StrCat("cannot read the PEM file ", empty)));
   EXPECT_TRUE(
       absl::IsInvalidArgument(Client::Connect({.tls = {.ca_file = "/nonexistent.pem"}}).status()));
   EXPECT_TRUE(
@@ -354,11 +354,11 @@ TEST(ClientTest, RefusesTlsFilesItCannotUse) {
 }
 
 TEST(ClientTest, SendsItsApiKey) {
-  const std::string path = ::testing::TempDir() + "/api_key";
-  std::ofstream(path) << "0123456789abcdef\n";
+  const TempDirectory folder;
+  WriteFile(folder / "key", "0123456789abcdef\n");
   const FakeServer server;
-  const auto client =
-      Client::Connect({.target = server.address(), .api_key_file = path, .max_attempts = 2});
+  const auto client = Client::Connect(
+      {.target = server.address(), .api_key_file = folder / "key", .max_attempts = 2});
   ASSERT_TRUE(client.ok()) << client.status();
   ASSERT_TRUE((*client)->Embed({"a"}).ok());
   const auto metadata = server.encode_metadata().at(0);
@@ -385,9 +385,9 @@ TEST(ClientTest, EveryCallIsASpanOfTheTrace) {
 }
 
 TEST(ClientTest, WrongMetadataIsRefused) {
-  const std::string path = ::testing::TempDir() + "/no_key";
-  for (const char* text : {"", "  \n", "0123\x01key"}) {
-    std::ofstream(path, std::ios::trunc) << text;
+  const TempDirectory folder;
+  for (const std::string path = folder / "key"; const char* text : {"", "  \n", "0123\x01key"}) {
+    WriteFile(path, text);
     EXPECT_TRUE(absl::IsInvalidArgument(Client::Connect({.api_key_file = path}).status())) << text;
   }
   for (const char* id : {"1", "4BF92F3577B34DA6A3CE929D0E0E4736",

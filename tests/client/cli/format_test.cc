@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "client/cli/commands/similarity.h"
 #include "client/cli/files/npy.h"
+#include "tests/support/checkpoint.h"
 
 namespace attendant::client {
 namespace {
@@ -112,7 +113,8 @@ TEST(SimilarityTest, WithoutPairsNoneIsMostSimilar) {
 
 // As the format's definition has it: magic, version 1.0, header size, header, values.
 TEST(NpyTest, WritesHeaderAndValues) {
-  const std::string path = ::testing::TempDir() + "/npy_test.npy";
+  const TempDirectory folder;
+  const std::string path = folder / "values.npy";
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
   ASSERT_TRUE(WriteNpy(path, {2, 3}, values).ok());
   std::ifstream file(path, std::ios::binary);

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "client/load/payload.h"
+#include "tests/support/checkpoint.h"
 
 namespace attendant::client {
 namespace {
@@ -58,12 +58,13 @@ TEST(LengthsTest, LogNormalIsCutOffAtBothEnds) {
 }
 
 TEST(LengthsTest, TakesTheLengthsOfAFile) {
-  const std::string path = ::testing::TempDir() + "/lengths.txt";
-  std::ofstream(path) << "5 9\n100\n";
+  const TempDirectory folder;
+  const std::string path = folder / "lengths.txt";
+  WriteFile(path, "5 9\n100\n");
   const std::vector<int64_t> samples = SampleMany("file:" + path);
   EXPECT_EQ(std::set<int64_t>(samples.begin(), samples.end()), (std::set<int64_t>{5, 9, 100}));
   for (const char* contents : {"", "5 x", "0", "-3 7", "99999999"}) {
-    std::ofstream(path) << contents;
+    WriteFile(path, contents);
     const absl::Status status = LengthDistribution::Parse("file:" + path).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << contents << ": " << status;
   }

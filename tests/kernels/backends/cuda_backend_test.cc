@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "kernels/backends/cuda_library.h"
 #include "kernels/checkpoints/checkpoint.h"
 #include "tests/support/backends.h"
+#include "tests/support/checkpoint.h"
 #include "tests/support/fake_cuda.h"
 #include "tests/support/golden.h"
 
@@ -205,8 +205,9 @@ TEST_F(CudaBackendTest, SaysWhyItCannotBeHad) {
   };
   EXPECT_EQ(status({.library = "/nowhere/libattendant_cuda.so", .devices = {}}),
             absl::NotFoundError("there is no /nowhere/libattendant_cuda.so"));
-  const std::string garbage = absl::StrCat(testing::TempDir(), "/garbage.so");
-  std::ofstream(garbage) << "no library";
+  const TempDirectory folder;
+  const std::string garbage = folder / "garbage.so";
+  WriteFile(garbage, "no library");
   EXPECT_EQ(status({.library = garbage, .devices = {}}).code(), StatusCode::kUnavailable);
   const absl::Status foreign = status({.library = "libc.so.6", .devices = {}});
   EXPECT_EQ(foreign.code(), StatusCode::kFailedPrecondition);

@@ -10,6 +10,7 @@
 #include "client/cli/files/array.h"
 #include "client/cli/files/npy.h"
 #include "client/cli/files/safetensors.h"
+#include "tests/support/checkpoint.h"
 
 namespace attendant::client {
 namespace {
@@ -131,7 +132,8 @@ std::string SafetensorsFile(const std::string& header, const std::string& data) 
 }
 
 TEST(SafetensorsTest, ReadsWhatItWrites) {
-  const std::string path = testing::TempDir() + "/array_file_test.safetensors";
+  const TempDirectory folder;
+  const std::string path = folder / "arrays.safetensors";
   const Tensor a{.shape = {2, 1}, .values = {1, 2}};
   const Tensor b{.shape = {3}, .values = {4, 5, 6}};
   ASSERT_TRUE(WriteSafetensors(path, {{"a", &a}, {"b", &b}}).ok());

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,6 +15,7 @@
 #include "client/load/protocols/http/http_load.h"
 #include "client/load/protocols/protocols.h"
 #include "tests/client/http/canned_server.h"
+#include "tests/support/checkpoint.h"
 
 namespace attendant::client {
 namespace {
@@ -255,10 +255,10 @@ TEST_F(HttpTargetsTest, AllSendTheApiKeyAndTellWhetherTheySendWords) {
          {"/v2/models/m", CannedAnswer(200, kMetadata)},
          {"/v2/models/m/config", CannedAnswer(200, kConfig)},
          {BinaryBody(), CannedAnswer(200, KserveAnswer(2))}});
-  const std::string key_file = ::testing::TempDir() + "/key";
-  std::ofstream(key_file) << "a-key-of-16-letters\n";
+  const TempDirectory folder;
+  WriteFile(folder / "key", "a-key-of-16-letters\n");
   TargetSpec spec = Spec();
-  spec.connect.api_key_file = key_file;
+  spec.connect.api_key_file = folder / "key";
   const auto sends_words = [&](absl::StatusOr<Target> (*make)(const TargetSpec&)) {
     const absl::StatusOr<Target> target = make(spec);
     EXPECT_TRUE(target.ok()) << target.status();

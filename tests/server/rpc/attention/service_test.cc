@@ -103,14 +103,30 @@ class Call {
   std::thread thread_;
 };
 
-TEST_F(AttentionTest, WaitsInTheQueueByOperationsAndEndsThereOnTime) {
-  InProcessServer::Options options;
-  options.flags.attention.max_tokens = 120'000;
-  options.flags.attention.max_operations = int64_t{1} << 40;
-  Start(options);
-  Call running(*stub_, LongRequest(60000));
-  server_->AwaitMetric(kInflight, 1);
-  server_->AwaitMetric(kTokens, 0);  // it runs
+// A server whose worker is busy for about four seconds, unless the test cancels `running_`.
+class BusyAttentionTest : public AttentionTest {
+ protected:
+  void StartBusy(InProcessServer::Options options = {}, int64_t max_operations = int64_t{1} << 40) {
+    options.flags.attention.max_tokens = 120'000;
+    options.flags.attention.max_operations = max_operations;
+    options.flags.stall_timeout_s = 1;
+    Start(options);
+    running_ = std::make_unique<Call>(*stub_, LongRequest(60000));
+    // It has run for a second. A request in flight with none in the queue may be on its way there.
+    server_->AwaitMetric("attendant_stalled_workers{model=\"attention\"}", 1);
+  }
+  // Of what waits, once anything does.
+  double AwaitTokens() {
+    double tokens = 0;
+    while (tokens == 0) tokens = server_->Metric(kTokens);
+    return tokens;
+  }
+
+  std::unique_ptr<Call> running_;
+};
+
+TEST_F(BusyAttentionTest, WaitsInTheQueueByOperationsAndEndsThereOnTime) {
+  StartBusy();
   server_->CallUntilCounted(
       R"(attendant_requests_total{code="DEADLINE_EXCEEDED",method="attend",model="attention"})",
       [this] {
@@ -125,19 +141,16 @@ TEST_F(AttentionTest, WaitsInTheQueueByOperationsAndEndsThereOnTime) {
     EXPECT_EQ(cancelled.Wait().error_code(), grpc::StatusCode::CANCELLED);
     server_->AwaitMetric(kTokens, 0);
   }
-  running.Cancel();
-  EXPECT_EQ(running.Wait().error_code(), grpc::StatusCode::CANCELLED);
+  running_->Cancel();
+  EXPECT_EQ(running_->Wait().error_code(), grpc::StatusCode::CANCELLED);
   server_->AwaitMetric(kInflight, 0);
   ExpectOnes();
 }
 
-TEST_F(AttentionTest, AFullQueueSaysWhenToComeBack) {
+TEST_F(BusyAttentionTest, AFullQueueSaysWhenToComeBack) {
   InProcessServer::Options options;
   options.flags.max_queued_requests = 1;
-  Start(options);
-  Call running(*stub_, LongRequest());
-  server_->AwaitMetric(kInflight, 1);
-  server_->AwaitMetric(kTokens, 0);
+  StartBusy(options);
   Call waiting(*stub_, OnesRequest());
   server_->AwaitMetric(kTokens, 1);
   grpc::ClientContext context;
@@ -145,57 +158,49 @@ TEST_F(AttentionTest, AFullQueueSaysWhenToComeBack) {
   const grpc::Status status = stub_->Attend(&context, OnesRequest(), &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(context.GetServerTrailingMetadata().count("grpc-retry-pushback-ms"), 1u);
-  running.Cancel();
+  running_->Cancel();
   EXPECT_TRUE(waiting.Wait().ok());
 }
 
-TEST_F(AttentionTest, TheQueueIsFullOfOperations) {
-  Start();
-  int64_t units = 0;  // of a long request
+TEST_F(BusyAttentionTest, TheQueueIsFullOfOperations) {
+  StartBusy();
+  int64_t units = 0;  // of the request that is running
   {
-    Call running(*stub_, LongRequest());
-    server_->AwaitMetric(kInflight, 1);
-    server_->AwaitMetric(kTokens, 0);
-    Call waiting(*stub_, LongRequest());
-    while (units == 0) units = static_cast<int64_t>(server_->Metric(kTokens));
-    EXPECT_GT(units, 1000) << "about a second";
+    Call waiting(*stub_, LongRequest(60000));
+    units = static_cast<int64_t>(AwaitTokens());
+    EXPECT_GT(units, 1000) << "about a second, or more";
     waiting.Cancel();
-    running.Cancel();
+    running_->Cancel();
   }
+  running_.reset();
   InProcessServer::Options options;
-  options.flags.attention.max_operations = units << 20;
   options.flags.attention.max_queued_operations = units << 20;
-  Start(options);
-  Call running(*stub_, LongRequest());
-  server_->AwaitMetric(kInflight, 1);
-  server_->AwaitMetric(kTokens, 0);
-  Call waiting(*stub_, LongRequest());
+  StartBusy(options, /*max_operations=*/units << 20);
+  Call waiting(*stub_, LongRequest(60000));
   server_->AwaitMetric(kTokens, static_cast<double>(units));
   v1::AttendResponse response;
   const grpc::Status status = Attend(OnesRequest(), response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("queue full"));
   waiting.Cancel();
-  running.Cancel();
+  running_->Cancel();
 }
 
-TEST_F(AttentionTest, HigherPriorityGoesFirst) {
+TEST_F(BusyAttentionTest, HigherPriorityGoesFirst) {
   InProcessServer::Options options;
   options.flags.max_priority = 1;
-  Start(options);
-  Call running(*stub_, LongRequest());
-  server_->AwaitMetric(kInflight, 1);
-  server_->AwaitMetric(kTokens, 0);
+  StartBusy(options);
   Call first(*stub_, LongRequest());
-  server_->AwaitMetric(kInflight, 2);
+  const double units = AwaitTokens();
   // As long as the other one: the queue lets shorter ones pass anyway.
   v1::AttendRequest urgent = LongRequest();
   urgent.set_priority(1);
   Call second(*stub_, urgent);
+  server_->AwaitMetric(kTokens, 2 * units);
+  running_->Cancel();
   EXPECT_TRUE(second.Wait().ok());
   EXPECT_GE(server_->Metric(kInflight), 1) << "the other long one, which came before, is not done";
   first.Cancel();
-  running.Cancel();
 }
 
 TEST_F(AttentionTest, EachLimitIsItsOwn) {

@@ -36,7 +36,7 @@ inline v1::AttendRequest OnesRequest() {
   return request;
 }
 
-// A request that keeps a worker busy for about a second, or with 60,000 tokens for about four.
+// A request that keeps a worker busy for about a second, or with 60,000 tokens for some seconds.
 inline v1::AttendRequest LongRequest(int64_t tokens = 30000) {
   v1::AttendRequest request;
   Fill(*request.mutable_query(), {1, tokens, 4}, 0.01f);

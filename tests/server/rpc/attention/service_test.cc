@@ -103,13 +103,14 @@ class Call {
   std::thread thread_;
 };
 
-// A server whose worker is busy for about four seconds, unless the test cancels `running_`.
+// A server whose worker, of one thread, is busy for seconds, unless the test cancels `running_`.
 class BusyAttentionTest : public AttentionTest {
  protected:
   void StartBusy(InProcessServer::Options options = {}, int64_t max_operations = int64_t{1} << 40) {
     options.flags.attention.max_tokens = 120'000;
     options.flags.attention.max_operations = max_operations;
     options.flags.stall_timeout_s = 1;
+    options.flags.threads = 1;
     Start(options);
     running_ = std::make_unique<Call>(*stub_, LongRequest(60000));
     // It has run for a second. A request in flight with none in the queue may be on its way there.

@@ -37,8 +37,8 @@ inline absl::StatusOr<bool> NextLine(std::istream& in, std::string& line) {
   return false;
 }
 
-// The same of a text file: without the \r of a line's end, and without the byte order mark that the
-// first line, `number` 1, may begin with.
+// NextLine for a text file: leaves out the \r of a line's end, and the byte order mark that may
+// stand before the first line, `number` 1.
 inline absl::StatusOr<bool> NextTextLine(std::istream& in, int64_t number, std::string& line) {
   absl::StatusOr<bool> found = NextLine(in, line);
   if (number == 1 && absl::StartsWith(line, kByteOrderMark)) line.erase(0, kByteOrderMark.size());

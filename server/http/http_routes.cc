@@ -47,29 +47,24 @@ void Consider(const HttpRoute& route, absl::string_view method, HttpRoutes::Matc
   absl::StrAppend(&match.allow, match.allow.empty() ? "" : ", ", gets ? "GET, HEAD" : route.method);
 }
 
-std::vector<HttpRoute> SharingHeaders(std::vector<HttpRoute> routes) {
-  std::set<absl::string_view> all;
-  for (const HttpRoute& route : routes) {
-    all.insert(route.single_headers.begin(), route.single_headers.end());
-  }
-  for (HttpRoute& route : routes) route.single_headers.assign(all.begin(), all.end());
-  return routes;
-}
-
 }  // namespace
 
-HttpRoutes::HttpRoutes(std::vector<HttpRoute> routes) : routes_(SharingHeaders(std::move(routes))) {
+HttpRoutes::HttpRoutes(std::vector<HttpRoute> routes) : routes_(std::move(routes)) {
+  std::set<absl::string_view> single;
   for (const HttpRoute& route : routes_) {
+    single.insert(route.single_headers.begin(), route.single_headers.end());
     if (absl::StrContains(route.path, "{")) {
       patterns_.push_back({&route, absl::StrSplit(route.path, '/')});
     } else {
       fixed_.emplace(route.path, &route);
     }
   }
+  single_headers_.assign(single.begin(), single.end());
 }
 
 HttpRoutes::Match HttpRoutes::Find(absl::string_view method, absl::string_view path) const {
   Match match;
+  match.single_headers = single_headers_;
   const auto [first, last] = fixed_.equal_range(path);
   for (auto entry = first; entry != last; ++entry) Consider(*entry->second, method, match);
   if (match.route != nullptr) return match;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ class HttpRoutes {
     // Without a route: that of the path's routes, or else of the route that shares most words at
     // the front of its path, the first of several. Null: none shares one.
     HttpErrorShape error = nullptr;
+    // Of all routes: a client may send all of its headers to every path.
+    std::span<const absl::string_view> single_headers = {};
   };
   Match Find(absl::string_view method, absl::string_view path) const;
 
@@ -49,6 +52,7 @@ class HttpRoutes {
   const std::vector<HttpRoute> routes_;
   std::multimap<std::string, const HttpRoute*, std::less<>> fixed_;
   std::vector<Entry> patterns_;
+  std::vector<absl::string_view> single_headers_;
 };
 
 }  // namespace attendant

@@ -91,8 +91,8 @@ struct HttpRoute {
   HttpErrorShape error;
   std::function<void(std::unique_ptr<HttpExchange>)> handler;  // on the executor for small requests
   HttpRouteDoc doc;
-  // Headers that say how to answer a request, in lower case: it has one of each at most. HttpRoutes
-  // gives each route those of all: a client may send all of its headers to every path.
+  // Headers that say how to answer a request, in lower case: a request of any route has one of each
+  // at most.
   std::vector<absl::string_view> single_headers = {};
 };
 

@@ -18,7 +18,7 @@
 
 namespace attendant {
 
-// What a measurement takes the time from.
+// The clock of a measurement; a test may have one of its own.
 using SteadyClock = absl::FunctionRef<absl::Time()>;
 
 // Runs a batch of sequences of these lengths, all of token 0, with states and pooled vectors as

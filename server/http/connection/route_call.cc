@@ -24,7 +24,7 @@ std::optional<HttpResponse> RouteCall::RefuseHead(std::optional<uint64_t> length
                                                   int64_t max_bytes) {
   if (!entered_.ok()) return ErrorResponse(route(), FailureOf(entered_));
   std::optional<HttpFailure> unfit = head_->UnfitTransfer();
-  if (!unfit) unfit = head_->RepeatedHeader(route().single_headers);
+  if (!unfit) unfit = head_->RepeatedHeader(match_.single_headers);
   if (!unfit) {
     unfit = UnfitBody(head_->Find("content-encoding").value_or(""), length, max_bytes);
   }

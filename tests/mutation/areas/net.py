@@ -87,7 +87,7 @@ MUTANTS = {
     ],
     "server/http/http_routes.cc": [
         ("shared <= most", "shared < most"),
-        ("all.insert(route.single_headers.begin(), route.single_headers.end());", ""),
+        ("single.insert(route.single_headers.begin(), route.single_headers.end());", ""),
         ('gets && method == "HEAD"', "false"),
     ],
     "server/http/connection/route_call.cc": [

@@ -54,16 +54,16 @@ TEST_F(HttpRoutesTest, FindsByMethodAndPath) {
   }
 }
 
-TEST(SingleHeadersTest, EachRouteHasThoseOfAll) {
+TEST(SingleHeadersTest, AreThoseOfAllRoutes) {
   std::vector<HttpRoute> made = {Route("GET", "/a"), Route("POST", "/b"), Route("POST", "/c")};
   made[1].single_headers = {"x-b", "x-all"};
   made[2].single_headers = {"x-all", "x-c"};
   const HttpRoutes routes(std::move(made));
   for (const auto& [method, path] :
        {std::pair("GET", "/a"), std::pair("POST", "/b"), std::pair("POST", "/c")}) {
-    const HttpRoute* route = routes.Find(method, path).route;
-    ASSERT_NE(route, nullptr) << path;
-    EXPECT_THAT(route->single_headers, ElementsAre("x-all", "x-b", "x-c")) << path;
+    const HttpRoutes::Match match = routes.Find(method, path);
+    ASSERT_NE(match.route, nullptr) << path;
+    EXPECT_THAT(match.single_headers, ElementsAre("x-all", "x-b", "x-c")) << path;
   }
 }
 

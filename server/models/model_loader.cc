@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/backends/backends.h"
 #include "kernels/checkpoints/any_checkpoint.h"
+#include "kernels/core/base/mapped_file.h"
 #include "kernels/core/status_macros.h"
 #include "server/models/attention_model.h"
 #include "server/models/encoder_model.h"
@@ -61,8 +62,11 @@ absl::StatusOr<std::unique_ptr<ServableModel>> Load(const ModelSource& source,
   const absl::Time start = SteadyNow();
   metrics.ForModel(source.name);  // its series are there even when the load fails
   ModelMemory::Share memory;
-  ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<ServableModel> model,
-                             MakeModel(source, backend, options, metrics, executor, memory));
+  const LostPages lost_pages;
+  absl::StatusOr<std::unique_ptr<ServableModel>> made =
+      MakeModel(source, backend, options, metrics, executor, memory);
+  ATTENDANT_RETURN_IF_ERROR(lost_pages.Check(made.status()));
+  std::unique_ptr<ServableModel> model = *std::move(made);
   GiveBackFreedMemory();
   model->load_time = SteadyNow() - start;
   const ModelLoadInfo info = model->LoadInfo();

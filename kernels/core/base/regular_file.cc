@@ -2,7 +2,6 @@
 #include "kernels/core/base/regular_file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,24 +40,6 @@ RegularFile::RegularFile(RegularFile&& other) noexcept
 
 RegularFile::~RegularFile() {
   if (descriptor_ >= 0) close(descriptor_);
-}
-
-absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
-  ATTENDANT_ASSIGN_OR_RETURN(RegularFile file, RegularFile::Open(path));
-  const auto bytes = static_cast<size_t>(file.bytes());
-  if (bytes == 0) return MappedFile(std::span<const std::byte>());
-  void* start = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
-  if (start == MAP_FAILED) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot map the ", bytes, " bytes of ", path));
-  }
-  return MappedFile(std::span(static_cast<const std::byte*>(start), bytes));
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, std::span<const std::byte>())) {}
-
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, int64_t max_bytes) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -29,26 +27,6 @@ class RegularFile {
 
   int descriptor_;
   int64_t bytes_;
-};
-
-// A file's bytes, mapped read-only; they stay when the file is renamed or removed. Thread-safe.
-//
-// A mapped file must not be shortened in place: reading the part that is gone ends the process with
-// SIGBUS. Replace checkpoints by renaming.
-class MappedFile {
- public:
-  static absl::StatusOr<MappedFile> Open(const std::string& path);
-
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&&) = delete;
-  ~MappedFile();
-
-  std::span<const std::byte> bytes() const { return bytes_; }  // starts at a page
-
- private:
-  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  std::span<const std::byte> bytes_;
 };
 
 // A regular file's bytes, at most `max_bytes`: INVALID_ARGUMENT beyond; else RegularFile's errors.

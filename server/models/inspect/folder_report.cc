@@ -13,6 +13,7 @@
 #include "kernels/checkpoints/attention_module.h"
 #include "kernels/checkpoints/checkpoint.h"
 #include "kernels/checkpoints/head_fields.h"
+#include "kernels/core/base/mapped_file.h"
 #include "kernels/core/dtype.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/core/threads/thread_team.h"
@@ -152,7 +153,8 @@ absl::Status Inspect(const std::string& directory, FolderReport& report) {
 
 FolderReport InspectFolder(const std::string& directory) {
   FolderReport report;
-  report.status = Inspect(directory, report);
+  const LostPages lost_pages;
+  report.status = lost_pages.Check(Inspect(directory, report));
   return report;
 }
 

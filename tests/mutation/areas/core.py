@@ -10,6 +10,14 @@ MUTANTS = {
         ("} else if («kind == Pooling::kCls») {", "false"),
         ("spec.dims > 0 ? spec.dims : states.dim(1)", "states.dim(1)"),
     ],
+    "kernels/core/base/mapped_file.cc": [
+        ("++lost_pages;", ""),
+        ("is_fault && «LiesInAFile(address)»", "true"),
+        ("if (!is_fault) raise(signal);", ""),
+        ("lost_pages == before_", "lost_pages == 0"),
+        ("  slot->begin = 0;", ""),
+        ("if («bytes_.empty()») return;\n  Remove", "true"),
+    ],
     "kernels/core/base/distances.cc": [
         ("std::min(exact + beyond, «half - 1»)", "half"),
         ("const int64_t first = «distance > 0»", "distance >= 0"),

@@ -27,12 +27,16 @@ FILE_TESTS = {
     "server/models/model_name.cc": ["model_registry_test", "flags_test"],
     "server/models/repository/model_repository.cc": ["model_repository_test"],
     "server/models/repository/folder_fingerprint.cc": ["model_repository_test"],
+    "server/models/model_loader.cc": ["model_registry_test"],
     "server/models/model_observer.cc": ["model_registry_test", "app_test", "encoder_service_test",
                                         "kserve_service_test", "attention_service_test"],
     "server/models/encoder_model.cc": ["model_registry_test", "app_test", "encoder_service_test",
                                        "kserve_service_test", "attention_service_test"],
 }
 MUTANTS = {
+    "server/models/model_loader.cc": [
+        ("lost_pages.Check(made.status())", "made.status()"),
+    ],
     "server/models/sentence/cross_encoder.cc": [
         ("!transformer || «elements.size() != 1»", "false"),
         ("if (text.empty()) return absl::OkStatus();", ""),

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "server/models/attention_model.h"
 #include "tests/server/models/registry_fixture.h"
 #include "tests/server/tiny_model.h"
@@ -60,6 +61,33 @@ TEST_F(ModelRegistryTest, AThreadThatTheSystemRefusesFailsTheLoad) {
   const absl::Status status =
       LoadModel({"tiny", directory_ / "tiny"}, backend, options_, metrics_, Run()).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+}
+
+// The weights' file is copied over while they are packed.
+class InterruptedBackend final : public Backend {
+ public:
+  explicit InterruptedBackend(std::string weights) : weights_(std::move(weights)) {}
+  absl::string_view name() const override { return "interrupted"; }
+  absl::Status Supports(DType /*dtype*/) const override { return absl::OkStatus(); }
+  DType preferred_dtype() const override { return DType::kF32; }
+  absl::StatusOr<std::unique_ptr<PreparedEncoder>> Prepare(const EncoderConfig& config,
+                                                           EncoderWeights weights,
+                                                           DType dtype) const override {
+    std::filesystem::resize_file(weights_, 0);
+    return cpu_->Prepare(config, std::move(weights), dtype);
+  }
+
+ private:
+  const std::string weights_;
+  const std::unique_ptr<Backend> cpu_ = MakeCpuBackend().value();
+};
+
+TEST_F(ModelRegistryTest, WeightsThatAreCutWhileTheyAreReadFailTheLoad) {
+  const InterruptedBackend backend(directory_ / "tiny/model.safetensors");
+  const absl::Status status =
+      LoadModel({"tiny", directory_ / "tiny"}, backend, options_, metrics_, Run()).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(status.ToString(), HasSubstr("a file of weights became shorter"));
 }
 
 TEST_F(ModelRegistryTest, AnErrorThatQuotesAFileIsShortAndReadable) {

@@ -158,13 +158,6 @@ def test_options_of_requests(fake, connect):
     assert not fake.requests[0].HasField("prompt_name") and fake.requests[1].prompt_name == "task"
 
 
-@pytest.mark.parametrize("target", ["http://127.0.0.1:8001", "https://example.com"])
-@pytest.mark.parametrize("client", [attendant.Client, attendant.AsyncClient])
-def test_a_target_is_no_address_of_http(client, target):
-    with pytest.raises(ValueError, match="must be HOST:PORT, of the server's gRPC port"):
-        client(target)
-
-
 def test_the_only_model_is_asked_for_once(fake, connect):
     with connect(model=None) as client:
         client.embed("abc")
@@ -311,11 +304,6 @@ def test_answers_of_different_widths(fake, connect, monkeypatch):
         client.embed(["a", "bc"], batch_size=1)
 
 
-def test_no_concurrency(connect):
-    with pytest.raises(ValueError, match="max_(concurrency|workers)"), connect(max_concurrency=0) as client:
-        client.embed(["a", "b"], batch_size=1)
-
-
 def test_thousands_of_attempts():
     attempts = attendant.retry.Attempts(attendant.Retry(max_attempts=3000), None)
     delays = [attempts.delay_after(attendant.UnavailableError("")) for _ in range(2999)]
@@ -347,20 +335,6 @@ def test_clients_that_are_refused_together_come_back_apart():
     error = attendant.ResourceExhaustedError("", retry_after=2.0)
     delays = [attendant.retry.Attempts(attendant.Retry(), None).delay_after(error) for _ in range(1000)]
     assert 2 <= min(delays) < 2.1 and 2.9 < max(delays) <= 3
-
-
-@pytest.mark.parametrize("timeout", [1e12, float("inf")])
-def test_an_endless_timeout(connect, timeout):
-    with connect(timeout=timeout) as client:
-        assert client.embed("abc").shape == (2,)
-
-
-@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
-def test_a_timeout_that_is_none(connect, timeout):
-    with pytest.raises(ValueError, match="timeout is .*: it must be above 0"), connect(timeout=timeout) as client:
-        client.embed("abc")
-    with attendant.Client() as client, pytest.raises(ValueError, match="timeout is"):
-        client.with_options(timeout=timeout)
 
 
 @pytest.mark.parametrize("call", [

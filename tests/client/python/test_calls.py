@@ -2,8 +2,8 @@
 """Retries, deadlines, errors, metadata and splitting, against a server that fails as it is told."""
 
 import contextlib
+import functools
 import pickle
-import queue
 import re
 import socket
 import threading
@@ -80,28 +80,39 @@ def test_what_cannot_succeed_is_not_tried_again(fake, connect, step):
     assert len(fake.requests) == 1
 
 
-def test_the_timeout_holds_for_all_attempts(fake, connect):
-    """They are half a second apart, or more."""
-    fake.script = [fails(CODE.UNAVAILABLE, pushback_ms=500)] * 99
-    with connect(timeout=4, retry=attendant.Retry(max_attempts=99)) as client:
-        with pytest.raises((attendant.UnavailableError, attendant.DeadlineExceededError)):
+def test_the_timeout_holds_for_all_attempts(fake, connect, monkeypatch):
+    """Each takes a hundred seconds, by a clock of the test."""
+    fail = fails(CODE.UNAVAILABLE, pushback_ms=10)
+    remaining = []
+
+    def fail_late(request, context):
+        remaining.append(context.time_remaining())
+        fail(request, context)
+
+    monkeypatch.setattr(attendant.base, "Attempts", functools.partial(
+        attendant.retry.Attempts, clock=lambda: 100.0 * len(fake.requests)))
+    fake.script = [fail_late] * 99
+    with connect(timeout=350, retry=attendant.Retry(max_attempts=99)) as client:
+        with pytest.raises(attendant.UnavailableError):
             client.embed("abc")
-    assert 2 <= len(fake.requests) <= 8
+    assert len(fake.requests) == 4
+    assert all(0 < seconds < 351 - 100 * attempt for attempt, seconds in enumerate(remaining)), remaining
 
 
 def test_a_server_that_does_not_answer(fake, connect):
     released = threading.Event()
-    remaining = queue.SimpleQueue()
-
-    def hang(_, context):
-        remaining.put(context.time_remaining())
-        released.wait(60)
-
-    fake.script = [hang]
+    fake.script = [lambda *_: released.wait(60)]
     with connect(timeout=3) as client, pytest.raises(attendant.DeadlineExceededError):
         client.embed("abc")
     released.set()
-    assert 0 < remaining.get(timeout=60) < 3.1  # on the wire gRPC rounds a timeout up
+
+
+def test_the_server_sees_the_timeout(fake, connect):
+    remaining = []
+    fake.script = [lambda _, context: remaining.append(context.time_remaining())]
+    with connect(timeout=60) as client:
+        client.embed("abc")
+    assert 0 < remaining[0] < 60.1  # on the wire gRPC rounds a timeout up
 
 
 def test_a_server_that_is_not_there(connect, fake):

@@ -314,20 +314,23 @@ def test_async_answers_are_read_while_the_caller_pauses(fake, written):
 
 
 def test_max_in_flight_bounds_what_is_read_ahead(fake):
-    answered = []
+    asked = []
+    ahead = []  # at each answer: how many more than rows are asked for were answered
 
     def count(requests, _):
-        for request in requests:
-            answered.append(request.id)
+        for number, request in enumerate(requests, 1):
+            ahead.append(number - len(asked))
             yield answer(request)
 
     fake.on_stream = count
     with attendant.Client(fake.target, model="m") as client:
         rows = client.stream(jobs_of(TEXTS), max_in_flight=4)
-        next(rows)
-        time.sleep(0.5)
-        assert len(answered) <= 4 + 1  # the one that was taken made room
-        assert len(list(rows)) == 49
+        for text in TEXTS:
+            asked.append(text)
+            next(rows)
+            wait_until("answers to all that have room", 30, lambda: len(ahead) >= min(50, 4 + len(asked)))
+        assert not list(rows)
+    assert max(ahead) <= 4
 
 
 def test_closing_an_async_client_ends_its_stream(fake):

@@ -97,6 +97,14 @@ configure() {
   cmake --preset "$1" "${fresh[@]}"
 }
 
+# build_release ROOT TARGET...: with the preset release.
+build_release() {
+  local root=$1
+  shift
+  interruptible setsid cmake -S "$root" --preset release >/dev/null
+  interruptible setsid cmake --build "$root/build/release" --target "$@" >&2
+}
+
 # with_progress NAME LOG COMMAND...: runs a Ninja build with its output in LOG; every 20 seconds says how much of it
 # is done and, going by that, how long the rest takes. Needs end_running in the script's trap of EXIT.
 with_progress() {

@@ -27,24 +27,25 @@ models="$ATTENDANT_CACHE/peers/models-$(key_of "$here/requirements.txt" "$here/e
 # is reported when it is to be loaded.
 install_peers() {
   say "installing the peers into $venv" >&2
-  python3 -m venv "$venv" || die "python3 -m venv failed"
-  if "$venv/bin/pip" install --quiet -r "$here/requirements.txt" >&2; then
+  interruptible setsid python3 -m venv "$venv" || die "python3 -m venv failed"
+  if interruptible setsid "$venv/bin/pip" install --quiet -r "$here/requirements.txt" >&2; then
     touch "$venv/.complete"
     return
   fi
   while read -r package; do
-    "$venv/bin/pip" install --quiet "$package" >&2 || say "cannot install $package" >&2
+    interruptible setsid "$venv/bin/pip" install --quiet "$package" >&2 || say "cannot install $package" >&2
   done <"$here/requirements.txt"
 }
 
 build_engine_bench() {
-  "$root/deploy/install-deps.sh" build >&2
+  interruptible "$root/deploy/install-deps.sh" build >&2
   say "building engine_bench" >&2
-  (cd "$root" && cmake --preset release >/dev/null && cmake --build --preset release --target engine_bench >&2)
+  build_release "$root" engine_bench
 }
 
 prepare() {
   [ -e "$venv/.complete" ] || install_peers
+  interruptible "$root/deploy/fetch-model.sh" >/dev/null
   minilm=$("$root/deploy/fetch-model.sh")
   if [ -z "${ATTENDANT_BIN_DIR:-}" ] && [ "${1:-}" != --export_only ]; then
     build_engine_bench
@@ -53,6 +54,7 @@ prepare() {
 }
 
 revision=$(git -C "$root" describe --always --dirty 2>/dev/null || echo "an unknown revision")
+heed_signals
 with_lock "$venv" prepare "$@"
 exec "$venv/bin/python" -B "$here/compare.py" --cache "$models" --minilm "$minilm" \
   --engine_bench "${ATTENDANT_BIN_DIR:-}/engine_bench" --command "tests/bench/peers/compare.sh $*" \

@@ -24,8 +24,8 @@ install_into() {
   [ ! -e "$1/.complete" ] || return 0
   say "installing $3 into $1" >&2
   mkdir -p "$1"
-  python3 -m venv "$1/venv" || die "python3 -m venv failed"
-  "$1/venv/bin/pip" install --quiet -r "$2" >&2 || die "pip failed"
+  interruptible setsid python3 -m venv "$1/venv" || die "python3 -m venv failed"
+  interruptible setsid "$1/venv/bin/pip" install --quiet -r "$2" >&2 || die "pip failed"
   touch "$1/.complete"
 }
 
@@ -35,26 +35,29 @@ prepare() {
   case " $* " in
   *" --cases "*http* | *" --cases="*http*) install_into "$infinity" "$here/requirements_infinity.txt" infinity ;;
   esac
-  minilm=$("$root/deploy/fetch-model.sh")
+  interruptible "$root/deploy/fetch-model.sh" >"$home/minilm"
+  minilm=$(cat "$home/minilm")
   # sentence-transformers cuts this model's texts at 256 tokens; both sides are to serve all 512.
   mkdir -p "$home/checkpoint"
   ln -sf "$minilm"/* "$home/checkpoint/"
   ln -sfn "$minilm/1_Pooling" "$home/checkpoint/1_Pooling"
   rm -f "$home/checkpoint/sentence_bert_config.json"
   echo '{"max_seq_length": 512, "do_lower_case": false}' >"$home/checkpoint/sentence_bert_config.json"
-  models=$("$root/tests/bench/peers/compare.sh" --export_only --models minilm)
+  interruptible "$root/tests/bench/peers/compare.sh" --export_only --models minilm >"$home/models"
+  models=$(cat "$home/models")
   "$home/venv/bin/python" -B "$root/tests/bench/real_texts.py" "$minilm/tokenizer.json" "$home/texts.json" >&2
-  "$root/tests/integration/kserve/perf_analyzer.sh" --version >/dev/null 2>&1 || true  # fetched now, not while measured
+  # Fetched now, not while measured.
+  interruptible "$root/tests/integration/kserve/perf_analyzer.sh" --version >/dev/null 2>&1 || true
   [ -z "${ATTENDANT_BIN_DIR:-}" ] || return 0
-  "$root/deploy/install-deps.sh" build test >&2
+  interruptible "$root/deploy/install-deps.sh" build test >&2
   say "building the server" >&2
-  (cd "$root" && cmake --preset release >/dev/null &&
-    cmake --build --preset release --target attendant-server attendant engine_bench >&2)
+  build_release "$root" attendant-server attendant engine_bench
   ATTENDANT_BIN_DIR="$root/build/release/bin"
 }
 
 home="$ATTENDANT_CACHE/served/$(key_of "$here/requirements.txt")"
 infinity="$ATTENDANT_CACHE/served/infinity-$(key_of "$here/requirements_infinity.txt")"
+heed_signals
 with_lock "$home" prepare "$@"
 revision=$(git -C "$root" describe --always --dirty 2>/dev/null || echo "an unknown revision")
 exec "$home/venv/bin/python" -B "$here/compare.py" --home "$home" --bin "$ATTENDANT_BIN_DIR" --minilm "$home/checkpoint" \

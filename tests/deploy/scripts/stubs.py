@@ -31,7 +31,8 @@ class Scripts:
 
     def __init__(self, folder):
         self.root, self.bin, self.cache = folder / "project", folder / "bin", folder / "cache"
-        for part in ("deploy", "tests/bench/peers", "tests/bench/shapes", "tests/integration", "tests/deploy/kubernetes"):
+        for part in ("deploy", "tests/bench/peers", "tests/bench/served", "tests/bench/shapes", "tests/integration",
+                     "tests/deploy/kubernetes"):
             shutil.copytree(settings.ROOT / part, self.root / part, symlinks=True)
         shutil.copy(settings.ROOT / "tests/bench/real_texts.py", self.root / "tests/bench")
         self.bin.mkdir()

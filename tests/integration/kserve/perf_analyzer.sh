@@ -16,14 +16,11 @@ here=$(dirname "$(readlink -f "$0")")
 . "$here/../../../deploy/common.sh"
 home="$ATTENDANT_CACHE/perf_analyzer"
 
-# Unpacks into a folder of its own and renames it into place, so that a broken download leaves nothing behind.
 fetch() {
   local work wheel
   [ ! -e "$home/perf_analyzer" ] || return 0
   say "fetching $CLIENT and $CUDA_RUNTIME into $home" >&2
-  work=$(mktemp -d "$home.fetch.XXXXXX")
-  # shellcheck disable=SC2064
-  trap "end_running; rm -rf '$work'" EXIT
+  make_work "$home"
   download_wheels "$work" "$CLIENT" "$CUDA_RUNTIME"
   for wheel in "$work"/*.whl; do
     unzip -q -j "$wheel" '*/bin/perf_analyzer' '*/lib/libcudart.so.12' -d "$work/tools" || [ $? = 11 ]  # not both in one

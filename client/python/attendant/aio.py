@@ -13,6 +13,7 @@ import grpc.aio
 from attendant import operations
 from attendant.base import DEFAULT_TARGET, Base, describe, only_model, parsed, serialized
 from attendant.channel import ChannelOptions, Tls, connect_async
+from attendant.choices import checked_count
 from attendant.closing import failure, open_channel, pause
 from attendant.job import Job, Request, Rpc
 from attendant.options import OptionFields, Options
@@ -41,13 +42,11 @@ class AsyncClient(Base):
 
     def __init__(self, target: str = DEFAULT_TARGET, *, tls: Tls | None = None, max_concurrency: int = 4,
                  channel_options: ChannelOptions = (), **options: Unpack[OptionFields]) -> None:
-        if max_concurrency < 1:
-            raise ValueError(f"max_concurrency is {max_concurrency}: it must be at least 1")
+        self._max_concurrency = checked_count("max_concurrency", max_concurrency)
         self._options = Options(**options)
         self._only_model = {}
         self._closed = asyncio.Event()
         self._channel = connect_async(target, tls, channel_options)
-        self._max_concurrency = max_concurrency
 
     async def __aenter__(self) -> Self:
         return self

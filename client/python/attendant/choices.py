@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that are words. Enums of the wire are lower-case words without their common prefix: POOLING_MEAN is "mean"."""
+"""Arguments that are words or counts. Enums of the wire are lower-case words without their common prefix: POOLING_MEAN is
+"mean"."""
 
 from __future__ import annotations
 
+import operator
 import os
 from typing import Any, TypeVar
 
@@ -20,6 +22,17 @@ def checked_text(what: str, given: T) -> T:
     if given is not None and not isinstance(given, str):
         raise TypeError(f"{what} is {given!r}: it must be a text")
     return given
+
+
+def checked_count(what: str, given: int) -> int:
+    """TypeError: it is no whole number. ValueError: it is below 1."""
+    try:
+        count = operator.index(given)
+    except TypeError:
+        raise TypeError(f"{what} is {given!r}: it must be a whole number") from None
+    if count < 1:
+        raise ValueError(f"{what} is {count}: it must be at least 1")
+    return count
 
 
 def number_of(enum: Any, what: str, word: str | None) -> Any:

@@ -11,6 +11,7 @@ from attendant import operations
 from attendant.base import DEFAULT_TARGET, Base, describe, only_model, serialized
 from attendant.calls import Call, Calls
 from attendant.channel import ChannelOptions, Tls, connect
+from attendant.choices import checked_count
 from attendant.closing import open_channel
 from attendant.job import Job, Request, Rpc
 from attendant.options import OptionFields, Options
@@ -46,13 +47,11 @@ class Client(Base):
 
     def __init__(self, target: str = DEFAULT_TARGET, *, tls: Tls | None = None, max_concurrency: int = 4,
                  channel_options: ChannelOptions = (), **options: Unpack[OptionFields]) -> None:
-        if max_concurrency < 1:
-            raise ValueError(f"max_concurrency is {max_concurrency}: it must be at least 1")
+        self._max_concurrency = checked_count("max_concurrency", max_concurrency)
         self._options = Options(**options)
         self._only_model = {}
         self._closed = Event()
         self._channel = connect(target, tls, channel_options)
-        self._max_concurrency = max_concurrency
 
     def __enter__(self) -> Self:
         return self

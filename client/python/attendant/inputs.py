@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -11,6 +10,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attendant.choices import checked_count
 from attendant.tensors import Array
 from attendant.v1 import encoder_pb2 as pb
 
@@ -93,8 +93,7 @@ def to_padded(batch: PaddedBatch) -> pb.PaddedBatch:
 
 def split(inputs: Iterable[Input], max_sequences: int) -> Iterator[tuple[int, list[pb.Sequence]]]:
     """(number of the first input, sequences) for each request."""
-    if operator.index(max_sequences) < 1:
-        raise ValueError(f"batch_size is {max_sequences}: it must be at least 1")
+    checked_count("batch_size", max_sequences)
     try:
         iter(inputs)
     except TypeError:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import numbers
 import re
 import uuid
 from collections.abc import Callable, Mapping
@@ -43,6 +44,8 @@ class Options:
         checked_text("model", self.model)
         if not isinstance(self.retry, Retry):
             raise TypeError(f"retry is {self.retry!r}: it must be a Retry")
+        if self.timeout is not None and not isinstance(self.timeout, numbers.Real):
+            raise TypeError(f"timeout is {self.timeout!r}: it must be a number of seconds, or None")
         if self.timeout is not None and not self.timeout > 0:  # not a number neither
             raise ValueError(f"timeout is {self.timeout}: it must be above 0 seconds, or None")
         for name in self.metadata:

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import grpc
 
+from attendant.choices import checked_count
 from attendant.closing import failure
 from attendant.errors import AttendantError, UnavailableError
 from attendant.job import Job, Request, Rpc
@@ -127,8 +128,7 @@ def run_stream(jobs: Iterable[Job[T]], prepare: Callable[[Request[Any]], None], 
                ordered: bool) -> Generator[Outcome[T], None, None]:
     """The outcomes of the jobs. A stream that breaks is opened again after a pause of some seconds, and what was not
     answered is sent again."""
-    if room < 1:
-        raise ValueError(f"max_in_flight is {room}: it must be at least 1")
+    checked_count("max_in_flight", room)
     iterator = iter(jobs)
     for first in iterator:
         break

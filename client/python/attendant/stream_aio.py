@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import grpc
 
+from attendant.choices import checked_count
 from attendant.closing import closed_error, failure, pause
 from attendant.errors import AttendantError, CancelledError, UnavailableError
 from attendant.job import Job, Request, Rpc
@@ -144,8 +145,7 @@ async def run_stream(jobs: Iterable[Job[T]] | AsyncIterable[Job[T]],
                      ordered: bool) -> AsyncGenerator[Outcome[T], None]:
     """The outcomes of the jobs. A stream that breaks is opened again after a pause of some seconds, and what was not
     answered is sent again."""
-    if room < 1:
-        raise ValueError(f"max_in_flight is {room}: it must be at least 1")
+    checked_count("max_in_flight", room)
     feed = _Feed(jobs, prepare, Window[T](attempts, request_id), room, request_id)
     outcomes = _outcomes(feed, start, closed, attempts, Order[T](ordered), request_id)
     try:

@@ -25,7 +25,7 @@ class Table:
     (lambda client: client.rerank("a", Table()), "passages are a mapping or a table: give a list of texts"),
     (lambda client: client.embed([["a", "b"]]), "token_ids must be integers, not <U1; a pair of two texts is a tuple"),
     (lambda client: client.embed(np.array([["a", "b"]])), "a pair of two texts is a tuple"),
-    (lambda client: client.embed(["a", "b"], batch_size=1.5), "'float' object cannot be interpreted as an integer")])
+    (lambda client: client.embed(["a", "b"], batch_size=1.5), "batch_size is 1.5: it must be a whole number")])
 def test_what_is_no_input(fake, connect, call, error):
     with connect() as client, pytest.raises(TypeError, match=error):
         call(client)

@@ -4,6 +4,7 @@
 import pytest
 
 import attendant
+from attendant import operations
 
 
 @pytest.mark.parametrize("target", ["http://127.0.0.1:8001", "https://example.com"])
@@ -18,6 +19,20 @@ def test_no_concurrency(connect):
         client.embed(["a", "b"], batch_size=1)
 
 
+@pytest.mark.parametrize("count", ["4", 4.0, None])
+@pytest.mark.parametrize("argument, call", [
+    ("max_concurrency", lambda connect, count: connect(max_concurrency=count).embed("abc")),
+    ("batch_size", lambda connect, count: connect().embed(["abc"], batch_size=count)),
+    ("chunk_tokens", lambda connect, count: operations.embed_chunks("abc", count)),
+    ("max_in_flight", lambda connect, count: list(
+        attendant.Client(model="m").stream([operations.embed("abc")], max_in_flight=count))),
+])
+def test_a_count_that_is_no_whole_number(fake, connect, argument, call, count):
+    with pytest.raises(TypeError, match=f"^{argument} is {count!r}: it must be a whole number$"):
+        call(connect, count)
+    assert not fake.requests
+
+
 @pytest.mark.parametrize("timeout", [1e12, float("inf")])
 def test_an_endless_timeout(connect, timeout):
     with connect(timeout=timeout) as client:
@@ -30,3 +45,11 @@ def test_a_timeout_that_is_none(connect, timeout):
         client.embed("abc")
     with attendant.Client() as client, pytest.raises(ValueError, match="timeout is"):
         client.with_options(timeout=timeout)
+
+
+def test_a_timeout_that_is_no_number(connect):
+    with pytest.raises(TypeError, match="timeout is '5': it must be a number of seconds, or None"), (
+            connect(timeout="5")) as client:
+        client.embed("abc")
+    with attendant.Client() as client, pytest.raises(TypeError, match="timeout is '5'"):
+        client.with_options(timeout="5")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attendant.choices import checked_count
 from attendant.errors import InternalError
 from attendant.inputs import Inputs
 from attendant.job import Job
@@ -34,10 +35,8 @@ def embed_chunks(inputs: Inputs, chunk_tokens: int, *, model: str | None = None,
         whose lengths differ by one token at most.
     pooling: "mean", "max", "mean_sqrt_len" or "weighted_mean"; None: as the model says, unless that is one token's.
     The other arguments are those of embed(); dtype: "float32", "float16" or "bfloat16"."""
-    if chunk_tokens < 1:
-        raise ValueError(f"chunk_tokens is {chunk_tokens}, it must be at least 1")
     pooled = pooled_output(pooling, normalize, dims)
-    pooled.chunk_tokens = chunk_tokens
+    pooled.chunk_tokens = checked_count("chunk_tokens", chunk_tokens)
     outputs = pb.OutputSelection(pooled=pooled, dtype=wire_type("dtype", dtype))
     request = message(model, outputs, truncation, prompt_name=prompt_name)
     requests = requests_of(inputs, request, batch_size, _chunks)

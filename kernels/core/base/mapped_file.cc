@@ -100,7 +100,7 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   if (bytes == 0) return MappedFile(std::span<const std::byte>());
   void* start = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
   if (start == MAP_FAILED) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot map the ", bytes, " bytes of ", path));
+    return FileError(errno, absl::StrCat("map the ", bytes, " bytes of"), path);
   }
   if (!Add(Address(start), Address(start) + bytes)) {
     munmap(start, bytes);

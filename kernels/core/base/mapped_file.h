@@ -17,7 +17,7 @@ namespace attendant {
 // zeros from then on and counts it: see LostPages. Thread-safe.
 class MappedFile {
  public:
-  // RegularFile's errors; RESOURCE_EXHAUSTED when it cannot be mapped, or when 4,096 are.
+  // RegularFile's errors; RESOURCE_EXHAUSTED when 4,096 files are mapped.
   static absl::StatusOr<MappedFile> Open(const std::string& path);
 
   MappedFile(MappedFile&& other) noexcept;

@@ -9,9 +9,26 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant {
+absl::Status FileError(int error, absl::string_view action, absl::string_view path) {
+  if (error == ELOOP) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": the links lead in a circle"));
+  }
+  const absl::Status status =
+      absl::ErrnoToStatus(error, absl::StrCat("cannot ", action, " ", path));
+  switch (status.code()) {
+    case absl::StatusCode::kUnknown:            // EIO
+    case absl::StatusCode::kAborted:            // ESTALE
+    case absl::StatusCode::kDeadlineExceeded:   // ETIMEDOUT
+    case absl::StatusCode::kResourceExhausted:  // EMFILE, ENFILE, ENOMEM
+      return absl::UnavailableError(status.message());
+    default:
+      return status;
+  }
+}
 
 absl::StatusOr<RegularFile> RegularFile::Open(const std::string& path) {
   // O_NONBLOCK: opening a pipe would wait for its writer.
@@ -19,15 +36,10 @@ absl::StatusOr<RegularFile> RegularFile::Open(const std::string& path) {
   if (descriptor < 0 && errno == ENOENT) {
     return absl::NotFoundError(absl::StrCat(path, ": no such file"));
   }
-  if (descriptor < 0 && errno == ELOOP) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": the links lead in a circle"));
-  }
-  if (descriptor < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  if (descriptor < 0) return FileError(errno, "open", path);
   RegularFile file(descriptor, 0);
   struct stat status = {};
-  if (fstat(descriptor, &status) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot examine ", path));
-  }
+  if (fstat(descriptor, &status) != 0) return FileError(errno, "examine", path);
   if (!S_ISREG(status.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
   }
@@ -53,7 +65,7 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path, int64_t max_by
   while (filled < text.size()) {
     const ssize_t count = read(file.descriptor(), text.data() + filled, text.size() - filled);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
+    if (count < 0) return FileError(errno, "read", path);
     if (count == 0) break;  // it became shorter meanwhile
     filled += static_cast<size_t>(count);
   }

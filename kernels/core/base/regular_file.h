@@ -4,15 +4,23 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace attendant {
+
+// The error of a system call that failed with the number `error` of errno: "cannot `action` `path`:
+// ...". What is no fault of the file, and may be over soon, is UNAVAILABLE: a disk that does not
+// answer, no descriptor or memory left.
+absl::Status FileError(int error, absl::string_view action, absl::string_view path);
 
 // A regular file, open for reading. Thread-compatible.
 class RegularFile {
  public:
   // NOT_FOUND when there is none, PERMISSION_DENIED when it may not be read, INVALID_ARGUMENT when
-  // it is a folder, a pipe or a device. Never waits for a writer.
+  // it is a folder, a pipe or a device, UNAVAILABLE when the system fails and may not fail later.
+  // Never waits for a writer.
   static absl::StatusOr<RegularFile> Open(const std::string& path);
 
   RegularFile(RegularFile&& other) noexcept;

@@ -26,6 +26,9 @@ MUTANTS = {
         ("-slopes[static_cast<size_t>(head)]", "slopes[static_cast<size_t>(head)]"),
         ("«distance < config.max_positions»", "distance <= config.max_positions"),
     ],
+    "kernels/core/base/regular_file.cc": [
+        ("return «absl::UnavailableError(status.message())»;", "status"),
+    ],
     "kernels/core/base/token_scales.cc": [
         ("id == dropped_token ? «0» : scale", "scale"),
         ("std::max<int64_t>(«1», kept)", "0"),

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 
@@ -33,6 +34,20 @@ TEST(RegularFileTest, LinksInACircleAreAFaultOfTheFolder) {
   const absl::Status status = ReadTextFile(directory / "a", 9).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(status.ToString(), HasSubstr("/a: the links lead in a circle"));
+}
+
+TEST(RegularFileTest, WhatMayBeOverSoonIsUnavailable) {
+  const TempDirectory directory;
+  WriteFile(directory / "some.txt", "123456789");
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status refused = ReadTextFile(directory / "some.txt", 9).status();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_THAT(refused.ToString(), HasSubstr("/some.txt: Too many open files"));
+  EXPECT_TRUE(ReadTextFile(directory / "some.txt", 9).ok());
 }
 
 }  // namespace

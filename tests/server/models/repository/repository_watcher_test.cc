@@ -2,6 +2,7 @@
 #include "server/models/repository/repository_watcher.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -211,6 +212,21 @@ TEST_F(RepositoryWatcherTest, AModelThatCannotBeReadInItsTurnIsLoadedOnceItCanBe
   Lead(".real");
   AwaitChange("linked", ModelState::kReady);
   EXPECT_EQ(finds, 2);
+}
+
+// Its files are as they were: nothing else would have it loaded.
+TEST_F(RepositoryWatcherTest, AModelWhoseFilesCannotBeOpenedForAMomentIsLoadedAfterwards) {
+  load_gate_.Close();
+  Add("next");
+  load_gate_.AwaitWaiting(1);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  load_gate_.Open();
+  AwaitChange("next", ModelState::kFailed);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  Await([this] { return registry_.Find("next").ok(); });
 }
 
 TEST_F(RepositoryWatcherTest, WhatCannotBeServedIsReportedOnceWhileItIsThere) {

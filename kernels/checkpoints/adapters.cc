@@ -5,11 +5,9 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <span>
-#include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -17,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "kernels/checkpoints/read_tensor.h"
 #include "kernels/core/base/quote.h"
+#include "kernels/core/base/regular_file.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
 #include "kernels/io/tensor_store.h"
@@ -173,8 +172,8 @@ absl::Status MergeAdapter(const JsonNode& config, absl::string_view adapter, Ten
 
 absl::Status CheckNoPeftAdapter(const std::string& directory) {
   const std::string path = directory + "/adapter_config.json";
-  std::error_code absent;
-  if (!std::filesystem::exists(path, absent)) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(const bool there, IsFile(path));
+  if (!there) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(
       path,
       ": an adapter of PEFT beside the weights is not supported; save the model with the "

@@ -13,6 +13,7 @@
 #include "kernels/core/status_macros.h"
 
 namespace attendant {
+
 absl::Status FileError(int error, absl::string_view action, absl::string_view path) {
   if (error == ELOOP) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": the links lead in a circle"));
@@ -52,6 +53,13 @@ RegularFile::RegularFile(RegularFile&& other) noexcept
 
 RegularFile::~RegularFile() {
   if (descriptor_ >= 0) close(descriptor_);
+}
+
+absl::StatusOr<bool> IsFile(const std::string& path) {
+  struct stat status = {};
+  if (stat(path.c_str(), &status) == 0) return S_ISREG(status.st_mode);
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return FileError(errno, "examine", path);
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, int64_t max_bytes) {

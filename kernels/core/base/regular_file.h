@@ -37,6 +37,10 @@ class RegularFile {
   int64_t bytes_;
 };
 
+// Whether there is a regular file, behind links. Else RegularFile's errors: a file that the system
+// does not tell of is not taken for absent.
+absl::StatusOr<bool> IsFile(const std::string& path);
+
 // A regular file's bytes, at most `max_bytes`: INVALID_ARGUMENT beyond; else RegularFile's errors.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, int64_t max_bytes);
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/models/sentence/model_folder.h"
 
-#include <filesystem>
 #include <span>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,6 +12,7 @@
 #include "kernels/checkpoints/colbert_head.h"
 #include "kernels/checkpoints/sentence_module.h"
 #include "kernels/core/base/quote.h"
+#include "kernels/core/base/regular_file.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"
 #include "kernels/io/json_file.h"
@@ -23,14 +22,15 @@ namespace {
 
 constexpr char kQueryRoute[] = "query", kDocumentRoute[] = "document";
 
-void FindTokenWeights(ModelFolder& folder) {
+absl::Status FindTokenWeights(ModelFolder& folder) {
   for (const char* file : {"idf.json", "query_token_weights.txt"}) {
-    std::error_code absent;
-    if (!std::filesystem::is_regular_file(absl::StrCat(folder.root.path(), "/", file), absent))
-      continue;
+    ATTENDANT_ASSIGN_OR_RETURN(const bool there,
+                               IsFile(absl::StrCat(folder.root.path(), "/", file)));
+    if (!there) continue;
     folder.query = QueryFolder{.folder = folder.root, .file = file};
-    return;
+    break;
   }
+  return absl::OkStatus();
 }
 
 // The folder of the first module; empty: the model's own.
@@ -133,7 +133,7 @@ absl::StatusOr<ModelFolder> FindModelFolder(const std::string& directory) {
   ModelFolder folder{.root = root, .encoder = root};
   ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> modules, root.Find("modules.json"));
   if (!modules.has_value()) {
-    FindTokenWeights(folder);
+    ATTENDANT_RETURN_IF_ERROR(FindTokenWeights(folder));
     return folder;
   }
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules->Elements());

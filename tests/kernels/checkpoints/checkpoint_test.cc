@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -245,6 +246,14 @@ TEST_F(CheckpointTest, AnAdapterOfPeftIsNotLeftOut) {
   const absl::Status status = LoadCheckpoint(directory_.path()).status();
   EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
   EXPECT_THAT(status.ToString(), HasSubstr("adapter_config.json: an adapter of PEFT"));
+}
+
+// A link to itself stands for a disk that does not answer.
+TEST_F(CheckpointTest, AnAdapterOfPeftThatCannotBeExaminedIsNotLeftOut) {
+  WriteCheckpoint(directory_.path(), kConfig, kSeed);
+  std::filesystem::create_symlink("adapter_config.json", directory_ / "adapter_config.json");
+  EXPECT_THAT(LoadCheckpoint(directory_.path()).status().ToString(),
+              HasSubstr("adapter_config.json: the links lead in a circle"));
 }
 
 TEST_F(CheckpointTest, FilesThatAreNotThere) {

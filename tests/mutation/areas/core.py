@@ -28,6 +28,7 @@ MUTANTS = {
     ],
     "kernels/core/base/regular_file.cc": [
         ("return «absl::UnavailableError(status.message())»;", "status"),
+        ("errno == ENOENT || errno == ENOTDIR", "true"),
     ],
     "kernels/core/base/token_scales.cc": [
         ("id == dropped_token ? «0» : scale", "scale"),

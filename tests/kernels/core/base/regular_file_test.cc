@@ -36,6 +36,17 @@ TEST(RegularFileTest, LinksInACircleAreAFaultOfTheFolder) {
   EXPECT_THAT(status.ToString(), HasSubstr("/a: the links lead in a circle"));
 }
 
+TEST(RegularFileTest, OnlyAFileThatIsNotThereIsAbsent) {
+  const TempDirectory directory;
+  WriteFile(directory / "some.txt", "1");
+  std::filesystem::create_symlink("circle", directory / "circle");
+  EXPECT_TRUE(IsFile(directory / "some.txt").value());
+  EXPECT_FALSE(IsFile(directory / "none").value());
+  EXPECT_FALSE(IsFile(directory / "some.txt/none").value());
+  EXPECT_FALSE(IsFile(directory.path()).value());
+  EXPECT_TRUE(absl::IsInvalidArgument(IsFile(directory / "circle").status()));
+}
+
 TEST(RegularFileTest, WhatMayBeOverSoonIsUnavailable) {
   const TempDirectory directory;
   WriteFile(directory / "some.txt", "123456789");

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -80,6 +81,14 @@ TEST(ModelFolderTest, TheEncoderOfARouterMayLieBesideIt) {
 TEST(ModelFolderTest, FilesOfTokenWeightsAreFound) {
   EXPECT_EQ(FindModelFolder(kGolden + "idf")->query->file, "idf.json");
   EXPECT_EQ(FindModelFolder(kGolden + "weights_txt")->query->file, "query_token_weights.txt");
+}
+
+// A link to itself stands for a disk that does not answer.
+TEST(ModelFolderTest, AFileOfTokenWeightsThatCannotBeExaminedIsNotLeftOut) {
+  const TempDirectory directory;
+  std::filesystem::create_symlink("idf.json", directory / "idf.json");
+  EXPECT_THAT(FindModelFolder(directory.path()).status().ToString(),
+              HasSubstr("/idf.json: the links lead in a circle"));
 }
 
 TEST(ModelFolderTest, TheRouterSaysWhatTextsAreWithoutAPrompt) {

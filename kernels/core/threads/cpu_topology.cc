@@ -73,12 +73,13 @@ std::map<int, int> CacheDomains(std::span<const int> cpus, const std::string& ro
 std::map<int, int> NodeDomains(const std::string& root) {
   std::map<int, int> domain_of;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(root + "/node", error)) {
+  for (std::filesystem::directory_iterator entry(root + "/node", error), end;
+       !error && entry != end; entry.increment(error)) {
     int node = 0;
-    const std::string name = entry.path().filename().string();
+    const std::string name = entry->path().filename().string();
     absl::string_view number = name;
     if (!absl::ConsumePrefix(&number, "node") || !absl::SimpleAtoi(number, &node)) continue;
-    const auto cpus = ParseCpuList(ReadLine(entry.path().string() + "/cpulist"));
+    const auto cpus = ParseCpuList(ReadLine(entry->path().string() + "/cpulist"));
     if (!cpus) continue;  // a node of memory alone has an empty list
     for (int cpu : *cpus) domain_of[cpu] = node;
   }

@@ -9,6 +9,7 @@
 
 #include "kernels/core/threads/cpu_budget.h"
 #include "tests/support/checkpoint.h"
+#include "tests/support/failing_listing.h"
 
 namespace attendant {
 namespace {
@@ -84,6 +85,14 @@ TEST_F(CpuTopologyTest, NonsenseMeansOneDomain) {
     WriteNode(0, nonsense);
     EXPECT_THAT(Read(Range(0, 8)), ElementsAre(Range(0, 8))) << nonsense;
   }
+}
+
+TEST_F(CpuTopologyTest, AListingThatBreaksOffMeansOneDomain) {
+  WriteNode(0, "0-3");
+  WriteNode(1, "4-7");
+  EXPECT_EQ(Read(Range(0, 8)).size(), 2u);
+  const FailingListing broken(root_ / "node", 1);
+  EXPECT_THAT(Read(Range(0, 8)), ElementsAre(Range(0, 8)));
 }
 
 TEST_F(CpuTopologyTest, ThisMachinesDomainsAreItsProcessors) {

@@ -16,6 +16,7 @@
 #include "server/app/model_log.h"
 #include "server/models/attention_model.h"
 #include "server/models/model_loader.h"
+#include "server/net/descriptor_limit.h"
 #include "server/threads/delayed_call.h"
 #include "server/threads/steady_time.h"
 #include "server/version.h"
@@ -26,6 +27,10 @@ namespace {
 
 // Decoding requests and building answers takes little time beside computing.
 int PoolThreads() { return std::clamp(ReadCpuBudget().threads / 4, 2, 8); }
+
+// As many as ports, gRPC, Asio, logs and a load need, with room. Without one, gRPC and Asio end the
+// process.
+constexpr int kDescriptors = 32;
 
 std::vector<std::string> Names(const ModelSources& sources) {
   std::vector<std::string> names;
@@ -136,6 +141,7 @@ absl::StatusOr<std::unique_ptr<App>> RunningApp::Start(const ServerFlags& flags,
                                                        const ModelSources& sources,
                                                        ModelSetup setup, ModelLoader loader,
                                                        absl::Duration goaway_after) {
+  ATTENDANT_RETURN_IF_ERROR(CheckDescriptorRoom(kDescriptors));
   ATTENDANT_ASSIGN_OR_RETURN(AccessFiles access_files, OpenAccessFiles(flags.access));
   std::unique_ptr<RunningApp> app(new RunningApp(flags, sources, std::move(access_files),
                                                  std::move(setup.backend), std::move(loader),

@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/net/descriptor_limit.h"
 
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/net/listening_socket.h"
 
 namespace attendant {
 
@@ -17,6 +26,22 @@ int64_t RaiseDescriptorLimit() {
   }
   constexpr auto kMost = static_cast<rlim_t>(std::numeric_limits<int64_t>::max());  // RLIM_INFINITY
   return static_cast<int64_t>(std::min(limit.rlim_cur, kMost));
+}
+
+absl::Status CheckDescriptorRoom(int count) {
+  const int64_t limit = RaiseDescriptorLimit();
+  std::vector<FileDescriptor> opened;
+  while (static_cast<int>(opened.size()) < count) {
+    FileDescriptor next(eventfd(0, EFD_CLOEXEC));
+    if (!next.valid()) {
+      const std::string reason = std::system_category().message(errno);
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the system refuses another file descriptor: ", opened.size(), " of ", count,
+                       " opened, the process may have ", limit, " (ulimit -n): ", reason));
+    }
+    opened.push_back(std::move(next));
+  }
+  return absl::OkStatus();
 }
 
 int64_t HttpConnectionsWithin(int64_t descriptors) { return descriptors / 4; }

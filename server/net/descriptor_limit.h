@@ -3,12 +3,18 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
+
 namespace attendant {
 
 // Raises this process's limit of open file descriptors as far as the system allows without a
 // privilege (the soft limit is often 1024, the hard one half a million). Returns the limit in
 // force.
 int64_t RaiseDescriptorLimit();
+
+// RESOURCE_EXHAUSTED unless `count` more file descriptors can be had, after RaiseDescriptorLimit.
+// Opens them, and closes them.
+absl::Status CheckDescriptorRoom(int count);
 
 // The shares of a limit on file descriptors. HttpConnectionsWithin: connections of the HTTP port.
 // GrpcConnectionsWithin: of the gRPC port, beside `http_connections` of the HTTP port. The rest is

@@ -2,7 +2,9 @@
 """Connections that are many, idle or old, and a process without file descriptors, do not take the server away."""
 
 import json
+import resource
 import socket
+import subprocess
 import time
 
 import grpc
@@ -55,6 +57,18 @@ def test_a_flood_of_connections(start_server):
             connection.close()
         wait_until("the end of the connections", 30, lambda: metric(server, "attendant_connections") == 0)
         assert check(server.grpc) == health_pb2.HealthCheckResponse.SERVING
+
+
+@pytest.mark.parametrize("descriptors", [6, 12, 20])
+def test_a_start_without_descriptors_says_so(descriptors):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+
+    command = [settings.bin_dir() / "attendant-server", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0",
+               f"--model=tiny={settings.TINY_MODEL}"]
+    ended = subprocess.run(command, preexec_fn=limit, capture_output=True, timeout=60, check=False, text=True)
+    assert ended.returncode == 1, ended
+    assert f"the process may have {descriptors} (ulimit -n)" in ended.stderr
 
 
 def test_limits(start_server):

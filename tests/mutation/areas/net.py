@@ -2,6 +2,7 @@
 TESTS = ["net_test", "http_endpoint_test", "http_doors_test"]
 FILE_TESTS = {
     "server/net/connection_acceptor.cc": ["net_test"],
+    "server/net/descriptor_limit.cc": ["net_test"],
     "server/net/listening_socket.cc": ["net_test"],
     "server/http/connection/http_connection.cc": ["http_endpoint_test", "http_doors_test"],
     "server/http/port/http_endpoint.cc": ["http_endpoint_test", "http_doors_test", "drain_test:LongDrainTest.*"],
@@ -52,6 +53,9 @@ MUTANTS = {
         ("++num_open;", ""),
         ("serve = nullptr;\n  «stopped_listening.Notify();»", ""),
         ("socket.fds.clear();", ""),
+    ],
+    "server/net/descriptor_limit.cc": [
+        ("static_cast<int>(opened.size()) < «count»", "count - 1"),
     ],
     "server/net/listening_socket.cc": [
         ("ntohl(v4.s_addr) >> 24 == 127", "true"),

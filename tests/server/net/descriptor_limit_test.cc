@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/net/descriptor_limit.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/in_child.h"
 
 namespace attendant {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(DescriptorLimitTest, RaisesTheSoftLimitToTheHardOne) {
   rlimit before{};
@@ -17,6 +26,25 @@ TEST(DescriptorLimitTest, RaisesTheSoftLimitToTheHardOne) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &after), 0);
   EXPECT_EQ(after.rlim_cur, before.rlim_max);
   setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST(DescriptorLimitTest, SaysWhetherTheSystemAllowsTheDescriptors) {
+  InChild([] {                            // the hard limit cannot be raised again
+    const int next = dup(STDERR_FILENO);  // all below are open
+    close(next);
+    const auto all = static_cast<rlim_t>(next) + 4;
+    const rlimit few{.rlim_cur = all, .rlim_max = all};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    EXPECT_TRUE(CheckDescriptorRoom(4).ok());
+    const absl::Status refused = CheckDescriptorRoom(5);
+    EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+    EXPECT_THAT(
+        std::string(refused.message()),
+        HasSubstr(absl::StrCat("the system refuses another file descriptor: 4 of 5 opened, the "
+                               "process may have ",
+                               all, " (ulimit -n)")));
+    EXPECT_TRUE(CheckDescriptorRoom(4).ok());
+  });
 }
 
 TEST(DescriptorLimitTest, LeavesDescriptorsForTheRest) {

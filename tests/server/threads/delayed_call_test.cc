@@ -8,6 +8,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "server/threads/steady_time.h"
+#include "tests/server/threads/failing_threads.h"
 
 namespace attendant {
 namespace {
@@ -46,6 +47,16 @@ TEST(DelayedCallTest, TheDestructorWaitsForATaskThatRuns) {
     begun.WaitForNotification();
   }
   EXPECT_TRUE(ended);
+}
+
+// A drain goes on without it.
+TEST(DelayedCallTest, WithoutAThreadItDoesNotCall) {
+  int calls = 0;
+  {
+    const FailingThreads none(0);
+    const DelayedCall call("delayed", absl::ZeroDuration(), [&] { ++calls; });
+  }
+  EXPECT_EQ(calls, 0);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ void NotifyServiceManager(const std::string& state);
 class StopSignals {
  public:
   // Blocks the signals in the calling thread and all that it starts later: make it first in main.
+  // SIGPIPE and SIGXFSZ are ignored from then on: a write that causes one fails.
   explicit StopSignals(absl::Duration repeat_time = absl::Milliseconds(500));
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;

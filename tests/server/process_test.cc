@@ -2,14 +2,17 @@
 #include "server/process.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -132,6 +135,18 @@ TEST(StopSignalsTest, ALaterOneEndsTheProcess) {
     while (true) pause();
   };
   EXPECT_EXIT(stop_twice(), testing::ExitedWithCode(128 + SIGINT), "");
+}
+
+// As an access log does under ulimit -f.
+TEST(StopSignalsTest, AFileThatReachesItsLimitDoesNotEndTheProcess) {
+  const auto write_too_much = [] {
+    const StopSignals signals;
+    const rlimit none{.rlim_cur = 0, .rlim_max = RLIM_INFINITY};
+    std::FILE* const file = std::tmpfile();
+    const bool limited = file != nullptr && setrlimit(RLIMIT_FSIZE, &none) == 0;
+    _exit(limited && write(fileno(file), "x", 1) < 0 && errno == EFBIG ? 0 : 1);
+  };
+  EXPECT_EXIT(write_too_much(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

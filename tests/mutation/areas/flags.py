@@ -23,6 +23,7 @@ MUTANTS = {
     ],
     "server/process.cc": [
         ("if (name.front() == '@') address.sun_path[0] = '\\0';", ""),
+        ("std::signal(SIGXFSZ, SIG_IGN);", ""),
         ("if (hangup.sa_handler != SIG_IGN) sigaddset(&signals_, SIGHUP);", "sigaddset(&signals_, SIGHUP);"),
     ],
     "server/app/app_options.cc": [

@@ -2,6 +2,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -30,6 +31,7 @@ int TerminalColumns(int otherwise) {
 
 int main(int argc, char** argv) {
   attendant::ReserveStandardStreams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that reaches its limit (ulimit -f) cannot be written
   std::ios::sync_with_stdio(false);
   // Debian's Abseil looks for deadlocks at every lock of gRPC.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

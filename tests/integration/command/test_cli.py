@@ -4,6 +4,7 @@
 import gzip
 import json
 import math
+import resource
 import socket
 import subprocess
 import threading
@@ -55,6 +56,19 @@ def test_embed_writes_the_embeddings(attendant, sentences, tmp_path):
     assert from_stdin == answers
     attendant("embed", "--model=minilm", f"--file={file}", f"--output={tmp_path / 'out.npy'}")
     assert np.array_equal(np.load(tmp_path / "out.npy"), embeddings)
+
+
+def test_a_file_beyond_the_limit_of_files_is_not_left_behind(server, tmp_path):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))  # an embedding has more bytes
+
+    done = subprocess.run([settings.bin_dir() / "attendant", "embed", f"--server={server.grpc}", "--model=minilm",
+                           "--output=out.npy", "Hi"],
+                          cwd=tmp_path, preexec_fn=limit, capture_output=True, text=True,
+                          timeout=120, check=False)
+    assert done.returncode == USAGE, done
+    assert "cannot write the file out.npy: File too large" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_embed_shows_what_is_similar(attendant, sentences):

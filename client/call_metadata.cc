@@ -92,6 +92,10 @@ absl::StatusOr<std::string> ReadApiKey(const std::string& path) {
   }
   std::string key;
   file >> std::setw(kMaxKeyBytes + 1) >> key;  // /dev/zero has no end
+  if (file.bad()) {                            // a folder opens, and cannot be read
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read an API key from ", path, ": ", std::strerror(errno)));
+  }
   if (key.size() > kMaxKeyBytes) {
     return absl::InvalidArgumentError(absl::StrCat("cannot read an API key from ", path,
                                                    ": it is longer than ", kMaxKeyBytes, " bytes"));

@@ -37,6 +37,11 @@ TEST(ConnectOptionsTest, FilesOfTheConnectionHaveAnEnd) {
   ExpectRefused({.api_key_file = "/dev/zero"}, "/dev/zero", "it is longer than 4096 bytes");
 }
 
+TEST(ConnectOptionsTest, AFolderHasNoKey) {
+  const std::string folder = ::testing::TempDir();
+  ExpectRefused({.api_key_file = folder}, folder, "Is a directory");
+}
+
 TEST(ConnectOptionsTest, ATimeoutIsAboveZero) {
   ExpectRefused({.timeout = absl::ZeroDuration()}, "the timeout is 0", "it must be above 0");
   ExpectRefused({.timeout = -absl::Seconds(1)}, "the timeout is -1s", "it must be above 0");

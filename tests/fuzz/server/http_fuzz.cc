@@ -49,12 +49,14 @@ void RequireGood(absl::string_view line, const HttpAnswer& answer) {
 }
 
 // The bytes of the answer. The port closes behind a head that it cannot read: then a write may
-// fail, and the answer be lost.
+// fail, and the answer be lost. Half a line at the end of `head` becomes a whole one: without the
+// empty line behind it the port would wait for more, and close without an answer.
 int64_t Ask(int port, absl::string_view line, absl::string_view head, absl::string_view body) {
   HttpClient client(port);
+  const absl::string_view end = head.empty() || absl::EndsWith(head, "\r\n") ? "" : "\r\n";
   const bool written = client.TryWrite(
       absl::StrCat(line, " HTTP/1.1\r\nHost: localhost\r\nContent-Length: ", body.size(), "\r\n",
-                   head, "\r\n", body));
+                   head, end, "\r\n", body));
   const HttpAnswer answer = ReadFinal(client, line);
   Require(answer.code != 0 || !written, absl::StrCat(line, " is answered"));
   if (answer.code != 0) RequireGood(line, answer);

@@ -187,6 +187,7 @@ void HeadSeeds(const Seeds& seeds) {
            {"coding", "Content-Encoding: br\r\nAccept-Encoding: gzip;q=0, *;q=2\r\n"},
            {"not_gzip", "Content-Encoding: gzip\r\n"},
            {"twice", "x-model: tiny\r\nx-model: tiny\r\n"},
+           {"half_line", "x-model: tiny"},
            {"upgrade", "Connection: upgrade\r\nUpgrade: h2c\r\n"}}) {
     seeds.Add("head_" + kind, WithHead("POST /embed", head, embed));
   }

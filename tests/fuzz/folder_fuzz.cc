@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -29,6 +30,21 @@ namespace attendant {
 namespace {
 
 namespace fs = std::filesystem;
+
+// A folder in a folder of kFolderRoot. A mutated name may lead elsewhere, or have a byte 0, which
+// ends a path early.
+bool IsFolder(absl::string_view name) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(name, absl::MaxSplits('/', 1));
+  const auto is_plain = [](absl::string_view part) {
+    return !part.empty() && std::all_of(part.begin(), part.end(), [](unsigned char c) {
+      return absl::ascii_isalnum(c) || c == '_' || c == '-';
+    });
+  };
+  std::error_code none;
+  return is_plain(parts.first) && is_plain(parts.second) &&
+         fs::is_directory(absl::StrCat(kFolderRoot, name), none);
+}
 
 // A copy of the folder whose files are links, but for `file`.
 void MakeFolder(const fs::path& from, absl::string_view file, absl::string_view bytes,
@@ -68,16 +84,11 @@ bool Run(absl::string_view input) {
       absl::StrSplit(input, absl::MaxSplits('\n', 1));
   const std::pair<absl::string_view, absl::string_view> names =
       absl::StrSplit(parts.first, absl::MaxSplits(' ', 1));
-  const std::string from = std::string(kFolderRoot) + std::string(names.first);
   const bool known =
       std::count(std::begin(kFolderFiles), std::end(kFolderFiles), names.second) == 1;
-  std::error_code none;
-  if (!known || !fs::is_directory(from, none) ||
-      std::count(names.first.begin(), names.first.end(), '/') != 1) {
-    return false;
-  }
+  if (!known || !IsFolder(names.first)) return false;
   const TempDirectory directory;
-  MakeFolder(from, names.second, parts.second, directory.path());
+  MakeFolder(absl::StrCat(kFolderRoot, names.first), names.second, parts.second, directory.path());
   const absl::Status inspected = InspectFolder(directory.path()).status;
   Require(inspected.ok() || !inspected.message().empty(),
           absl::StrCat("a refusal has a reason: ", inspected.ToString()));

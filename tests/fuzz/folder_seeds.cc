@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs of folder_fuzz.cc: every file of every folder as it is.
+// Inputs of folder_fuzz.cc: every file of every folder as it is, and names of no folder.
 #include <filesystem>
 #include <string>
 
@@ -21,6 +21,8 @@ constexpr int64_t kMostBytes = 1 << 20;
 
 void FolderSeeds(const Seeds& seeds) {
   const fs::path root = std::string(kFolderRoot);
+  seeds.Add("outside", "tokens/.. config.json\n{}");
+  seeds.Add("zero", std::string("\0tokens/bge_m3 config.json\n{}", 29));
   for (const auto& kind : fs::directory_iterator(root)) {
     if (!kind.is_directory() || kind.path().filename() == "attention") continue;
     for (const auto& folder : fs::directory_iterator(kind.path())) {

@@ -245,10 +245,21 @@ void ArraySeeds(const Seeds& seeds) {
 }
 
 void TokenizerSeeds(const Seeds& seeds) {
+  const std::string zero(1, '\0');
   for (const auto& [name, text] : {std::pair{"words", "Hello, world! helloworld"},
                                    std::pair{"accents", "Wörld \u00e9\u0301 \u4f60\u597d"},
                                    std::pair{"special", "[CLS] hello [SEP][MASK]"}}) {
-    seeds.Add(name, text + std::string(1, '\0') + TinyTokenizer(1));
+    seeds.Add(name, text + zero + TinyTokenizer(1));
+  }
+  // Of every kind of model, normalizer and pre-tokenizer.
+  const std::string families = "tests/golden/tokenizer/families/";
+  std::ifstream file(families + "ids.json");
+  const auto ids = nlohmann::json::parse(file);
+  for (const auto& family : ids.items()) {
+    const absl::StatusOr<std::string> bytes =
+        ReadTextFile(absl::StrCat(families, family.key(), ".json"), 1 << 20);
+    ATTENDANT_CHECK(bytes.ok());
+    seeds.Add(family.key(), "Hello w\u00f6rld! don't 12.5 \u4f60\u597d" + zero + *bytes);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "client/client.h"
+#include "tests/support/checkpoint.h"
 
 namespace attendant::client {
 namespace {
@@ -26,20 +27,39 @@ void ExpectRefused(const ConnectOptions& options, const std::string& what,
 
 // A device has no end, and a disk's image has one that memory does not hold.
 TEST(ConnectOptionsTest, FilesOfTheConnectionHaveAnEnd) {
-  const std::string image = ::testing::TempDir() + "/image.pem";
+  const TempDirectory directory;
+  const std::string image = directory / "image.pem";
   std::ofstream(image).flush();
   std::filesystem::resize_file(image, size_t{10} << 30);
   for (const std::string& file : {image, std::string("/dev/full"), std::string("/dev/zero")}) {
     ExpectRefused({.tls = {.ca_file = file}}, file, "has more than 16777216 bytes");
     ExpectRefused({.tls = {.cert_file = file, .key_file = file}}, file, "has more than");
   }
-  std::filesystem::remove(image);
   ExpectRefused({.api_key_file = "/dev/zero"}, "/dev/zero", "it is longer than 4096 bytes");
 }
 
 TEST(ConnectOptionsTest, AFolderHasNoKey) {
-  const std::string folder = ::testing::TempDir();
-  ExpectRefused({.api_key_file = folder}, folder, "Is a directory");
+  const TempDirectory folder;
+  ExpectRefused({.api_key_file = folder.path()}, folder.path(), "Is a directory");
+}
+
+TEST(ConnectOptionsTest, AKeyMayHave4096Bytes) {
+  const TempDirectory directory;
+  const std::string file = directory / "long.key";
+  std::ofstream(file) << std::string(4096, 'k') << "\n";
+  EXPECT_TRUE(Client::Connect({.api_key_file = file}).ok());
+  std::ofstream(file) << std::string(4097, 'k') << "\n";
+  ExpectRefused({.api_key_file = file}, file, "it is longer than 4096 bytes");
+}
+
+TEST(ConnectOptionsTest, APortIsAtMost65535) {
+  for (const char* target : {"127.0.0.1:65535", "[::1]:65535", "dns:///localhost:65535",
+                             "unix:/tmp/attendant:70000", "localhost"}) {
+    EXPECT_TRUE(Client::Connect({.target = target}).ok()) << target;
+  }
+  for (const char* target : {"127.0.0.1:65536", "[::1]:65536", "dns:///localhost:65536"}) {
+    ExpectRefused({.target = target}, target, "has a port above 65535");
+  }
 }
 
 TEST(ConnectOptionsTest, ATimeoutIsAboveZero) {

@@ -62,7 +62,7 @@ TEST_F(ModelsCommandTest, ALoadThatTakesTooLongGoesOn) {
 
 // Also of a model that serves on, because what was to replace it did not load.
 TEST_F(ModelsCommandTest, ListsErrors) {
-  v1::ModelInfo ready, failed;
+  v1::ModelInfo ready, failed, sound;
   ready.set_name("toy");
   ready.set_state(v1::MODEL_STATE_READY);
   ready.set_hidden(4);
@@ -71,11 +71,15 @@ TEST_F(ModelsCommandTest, ListsErrors) {
   failed.set_name("new");
   failed.set_state(v1::MODEL_STATE_FAILED);
   failed.set_error("no weights");
-  server_.SetDescriptions({ready, failed});
+  sound = ready;
+  sound.set_name("last");
+  sound.clear_error();
+  server_.SetDescriptions({ready, failed, sound});
   EXPECT_EQ(Run({"models"}), kExitOk);
   EXPECT_THAT(out_, testing::ContainsRegex("POOLING +ERROR\n"));
   EXPECT_THAT(out_, testing::ContainsRegex("toy .* mean +no space\n"));
   EXPECT_THAT(out_, testing::ContainsRegex("new +0 +failed +no weights\n"));
+  EXPECT_THAT(out_, testing::ContainsRegex("last .* mean\n"));
   const std::vector<std::string> lines = absl::StrSplit(out_, '\n');
   EXPECT_EQ(lines.at(2).find("no weights"), lines.at(0).find("ERROR"));
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
 namespace attendant {
@@ -148,6 +149,19 @@ TEST_F(FlagParserTest, TheEndsOfARangeAreInIt) {
   for (const char* value : {"-0.001", "1.001"}) {
     EXPECT_THAT(Error({"--share", value}), HasSubstr("it must be from 0 to 1"));
   }
+}
+
+TEST_F(FlagParserTest, ATimeoutIsAboveZero) {
+  absl::Duration limit = absl::Seconds(1);
+  flags_.AddTimeout("limit", &limit, "How long at most");
+  EXPECT_EQ(Error({"--limit=1ns"}), "");
+  EXPECT_EQ(limit, absl::Nanoseconds(1));
+  EXPECT_EQ(Error({"--limit=inf"}), "");
+  EXPECT_EQ(limit, absl::InfiniteDuration());
+  for (const char* value : {"0", "-1ns", "-inf"}) {
+    EXPECT_THAT(Error({absl::StrCat("--limit=", value)}), HasSubstr(": it must be above 0"));
+  }
+  EXPECT_THAT(flags_.Help(), HasSubstr("How long at most (above 0, default 1s)\n"));
 }
 
 TEST_F(FlagParserTest, HelpFillsALineOf100Columns) {

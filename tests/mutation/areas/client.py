@@ -3,6 +3,7 @@ TESTS = ["client_test", "client_load_test", "client_cli_test"]
 FILE_TESTS = {
     "client/client.cc": ["client_test", "client_cli_test"],
     "client/ordered_encoder.cc": ["client_test", "client_cli_test"],
+    "client/call_metadata.cc": ["client_test", "client_cli_test"],
     "client/channel.cc": ["client_test", "client_cli_test"],
     "client/attention_wire.cc": ["client_test", "client_cli_test"],
     "client/load/recorder.cc": ["client_load_test", "client_cli_test"],
@@ -31,6 +32,7 @@ FILE_TESTS = {
     "client/load/results/comparison.cc": ["client_load_test"],
     "client/cli/load/load.cc": ["client_cli_test"],
     "client/cli/load/load_setup.cc": ["client_cli_test"],
+    "client/lines.h": ["client_test", "client_cli_test", "client_load_test"],
     "client/cli/command.cc": ["client_cli_test"],
     "client/cli/commands/attend_report.cc": ["client_cli_test"],
     "client/cli/commands/models.cc": ["client_cli_test"],
@@ -55,8 +57,16 @@ MUTANTS = {
         ("if («!ParseAnswer(bytes, answer)») return", "!ParseAnswer(bytes, answer) && false"),
         ("absl::StartsWith(status.message(), \"explicit model load\")", "false"),
     ],
+    "client/lines.h": [
+        ("(has_end ? 1 : 0)", "0"),
+        ("if (in.eof()) return true;", ""),
+        ("in.clear();", ""),
+        ("«number == 1» && absl::StartsWith", "true"),
+        ("if («!line.empty() && line.back() == '\\r'») line", "false"),
+    ],
     "client/cli/command.cc": [
         ("if (IsTlsFileError(status, options.tls)) return kExitUsage;", ""),
+        ("if («absl::IsFailedPrecondition(status)») return UsageError", "false"),
     ],
     "client/cli/commands/attend_report.cc": [
         ("«cell >= largest» ? 1", "false"),
@@ -64,6 +74,8 @@ MUTANTS = {
     "client/cli/commands/models.cc": [
         ("if («!status.ok()») return ChangeError", "!status.ok() && false"),
         ("row.resize(columns);", ""),
+        (".call = «&Client::UnloadModel»", "&Client::LoadModel"),
+        ("any_error || !model.error.empty()", "!model.error.empty()"),
     ],
     "client/ordered_encoder.cc": [
         ("next_bytes_ = 0;", ""),
@@ -76,6 +88,10 @@ MUTANTS = {
         ('first, " to ", «taken_ - 1»', "taken_"),
         ("ids->token_ids.size() * sizeof(int32_t)", "ids->token_ids.size()"),
     ],
+    "client/call_metadata.cc": [
+        ("std::setw(«kMaxKeyBytes + 1»)", "kMaxKeyBytes"),
+        ("key.size() > kMaxKeyBytes", "key.size() >= kMaxKeyBytes"),
+    ],
     "client/channel.cc": [
         ("contexts_.empty() && ending_ == 0", "contexts_.empty()"),
         ("if (IsLoopback(options.target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);", ""),
@@ -84,6 +100,9 @@ MUTANTS = {
         ("arguments.SetMaxReceiveMessageSize(-1);", ""),
         ("if (ended_) context->TryCancel();", ""),
         ("absl::call_once(once, grpc_init);", ""),
+        ("port > kLastPort", "port >= kLastPort"),
+        ("target.rfind(':') + 1", "target.find(':') + 1"),
+        ('«!absl::StartsWith(target, "unix")» &&', "true"),
     ],
     "client/attention_wire.cc": [
         ("rest % static_cast<size_t>(dim) != 0", "false"),
@@ -171,6 +190,7 @@ MUTANTS = {
         ("!is_given || FindLoadProtocol(protocol_).*is_taken", "true"),
         ("has_vocab || lengths_ != unset.lengths_", "has_vocab"),
         ("has_batch || lengths_ != unset.lengths_", "has_batch"),
+        ("!file.is_open() || file.bad()", "!file.is_open()"),
     ],
     "client/load/schedule.cc": [
         ("requests_per_s / static_cast<double>(burst)", "requests_per_s"),

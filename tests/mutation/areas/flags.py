@@ -12,6 +12,7 @@ MUTANTS = {
         ('flags_end = flags_end || arg == "--";', ""),
         ("column + 1 + word.size() > kHelpWidth", "column + word.size() > kHelpWidth + 1"),
         ('!flags_end && rest != "-" && absl::StartsWith(rest, "-")', '!flags_end && absl::StartsWith(rest, "-")'),
+        ("*value <= absl::ZeroDuration()", "*value < absl::ZeroDuration()"),
     ],
     "server/flags.cc": [
         ("value >= least", "value > least"),

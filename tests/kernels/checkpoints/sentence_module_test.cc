@@ -65,5 +65,19 @@ TEST(SentenceModuleTest, TensorsWithoutAPlaceInTheConfigAreRefused) {
               HasSubstr("tensor `residual.weight` is there"));
 }
 
+TEST(SentenceModuleTest, ANormHasNoTensorsBesideItsOwn) {
+  const TempDirectory directory;
+  std::vector<TestTensor> tensors = {FloatTensor("norm.weight", {2}, {1, 2}),
+                                     FloatTensor("norm.bias", {2}, {3, 4})};
+  const auto read = [&] {
+    WriteFile(directory / "config.json", R"({"dimension": 2})");
+    WriteFile(directory / "model.safetensors", SafetensorsBytes(tensors));
+    return ReadHeadNorm(directory.path(), 2).status();
+  };
+  EXPECT_TRUE(read().ok());
+  tensors.push_back(FloatTensor("linear.weight", {1, 2}, {5, 6}));
+  EXPECT_THAT(std::string(read().message()), HasSubstr("tensor `linear.weight` is there"));
+}
+
 }  // namespace
 }  // namespace attendant

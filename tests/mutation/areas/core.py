@@ -55,6 +55,7 @@ MUTANTS = {
         ("«1.0f / static_cast<float>(wave)»", "1.0 / wave"),
         ("(turns - «long_waves.low»)", "0"),
         ("computed.final_epsilon() == config.final_epsilon()", "true"),
+        ("config.window < 0", "config.window < 1"),
     ],
     "kernels/core/base/quote.cc": [
         ("text.size() > max_bytes", "text.size() >= max_bytes"),

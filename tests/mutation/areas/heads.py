@@ -6,6 +6,8 @@ FILE_TESTS = {
 MUTANTS = {
     "kernels/cpu/heads/masked_lm_head.cc": [
         ("«std::fill_n(row, head_.vocab(), 0.0f);»", ""),
+        ("HeadResult& result = *units_[static_cast<size_t>(«first + index»)]", "index"),
+        ("units_[static_cast<size_t>(«begin + index»)], reduced_", "index"),
     ],
     "kernels/cpu/heads/token_rows_head.cc": [
         ("skip_first_ ? 1 : 0", "0"),
@@ -16,6 +18,7 @@ MUTANTS = {
         ("if (!options.raw) ApplyActivation(ScoreActivation::kSoftmax, row);",
          "ApplyActivation(ScoreActivation::kSoftmax, row);"),
         ("a.index != b.index ? a.index < b.index : «a.value > b.value»;", "a.value < b.value"),
+        ("entries.clear();", ""),
     ],
     "server/requests/outputs/spans.cc": [
         ("first_pooled < len ? first_pooled : 0", "0"),

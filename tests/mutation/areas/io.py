@@ -5,6 +5,7 @@ FILE_TESTS = {
     "kernels/checkpoints/adapters.cc": ["adapters_test"],
     "kernels/checkpoints/classifier_head.cc": ["classifier_head_test"],
     "kernels/checkpoints/token_heads.cc": ["token_heads_test"],
+    "kernels/checkpoints/sentence_module.cc": ["token_heads_test"],
     "kernels/checkpoints/colbert_head.cc": ["token_heads_test"],
     "kernels/checkpoints/families/bert_fields.cc": ["config_test"],
     "kernels/checkpoints/families/families.cc": ["config_test"],
@@ -37,6 +38,11 @@ MUTANTS = {
         ("if (form.optional_biases && !Has(form.out_bias, \"\")) return absl::OkStatus();", ""),
         ("own ? static_cast<float>(form.epsilon.otherwise) : config_.layer_norm_epsilon",
          "static_cast<float>(form.epsilon.otherwise)"),
+    ],
+    "kernels/checkpoints/sentence_module.cc": [
+        ("dense.use_residual && outputs != width", "dense.use_residual"),
+        ("«ATTENDANT_RETURN_IF_ERROR(tensors.CheckAllRead());»\n  return dense;", ""),
+        ("«ATTENDANT_RETURN_IF_ERROR(tensors.CheckAllRead());»\n  return norm;", ""),
     ],
     "kernels/checkpoints/colbert_head.cc": [
         ("dense.activation != HeadActivation::kNone", "dense.use_residual"),
@@ -97,12 +103,14 @@ MUTANTS = {
         ("for (int64_t i = «1»; step > 1", "0"),
         ("config.gated_ffn = «activation != \"gelu\"»;", "true"),
         ('"expert_choice_router", «"moe_normalize_expert_weights"»}', '"prenorm"'),
+        ("if (json.IsNull(factor)) return absl::OkStatus();", ""),
     ],
     "kernels/checkpoints/families/llama/mistral.cc": [
         ("config.window = «config.causal» ? window - 1", "true"),
         ("config.local_rotary = «config.rotary»;", "Rotary{}"),
         ('if («json.IsNull("sliding_window")») return CheckLayerTypesAreFull', '!json.Has("sliding_window")'),
         ('if («json.Has("layer_types")») ATTENDANT', "false"),
+        ("config.causal ? 1 : 0", "0"),
     ],
     "kernels/checkpoints/families/llama/qwen2.cc": [
         ('if (!code.empty()) «ATTENDANT_RETURN_IF_ERROR(json.Field("is_causal").status());»', ""),
@@ -134,6 +142,8 @@ MUTANTS = {
         ("static_cast<float>(config.head_dim()) * «kTerms»", "2"),
         ("config.segments = «segment_types != 0»;", "true"),
         ("norm |= «option == \"layer_norm\"»;", "true"),
+        ("buckets % 2 != 0", "false"),
+        ("config.max_positions <= exact + 1", "config.max_positions <= exact"),
     ],
     "kernels/checkpoints/families/llama/gemma3.cc": [
         ("config.window = «window / 2»;", "window"),
@@ -142,6 +152,7 @@ MUTANTS = {
         ("«(i + 1) % step != 0»", "i % step != 0"),
         ("config.norm_offset = «1»;", "0"),
         ("config.embedding_scale = «std::sqrt(static_cast<float>(config.hidden))»;", "1"),
+        ('"sliding_window_pattern", «1», step', "0"),
     ],
     "kernels/checkpoints/families/t5.cc": [
         ("config.query_scale = «1»;", "0"),
@@ -154,6 +165,7 @@ MUTANTS = {
     ],
     "kernels/io/config_fields.cc": [
         ("epsilon > 0 && epsilon < 1", "epsilon >= 0 && epsilon < 1"),
+        ("value >= least", "value > least"),
     ],
     "kernels/io/float_values.cc": [
         ("static_cast<int64_t>(begin) + (first - block.begin())", "first - block.begin()"),
@@ -163,6 +175,7 @@ MUTANTS = {
         ("static_cast<int64_t>(open_.size()) >= limits_.max_depth",
          "static_cast<int64_t>(open_.size()) > limits_.max_depth"),
         ("value <= INT64_MAX", "true"),
+        ("Find(field) != nullptr && !Has(field)", "!Has(field)"),
     ],
     "kernels/io/safetensors.cc": [
         ("offsets[0] > offsets[1] || offsets[1] > data_bytes", "offsets[0] > offsets[1]"),
@@ -192,4 +205,6 @@ MUTANTS = {
 EQUIVALENT = [
     ("kernels/io/float_values.cc", "std::abs(value) > std::numeric_limits<float>::max()", "false",
      "undefined in C++, and infinity on every processor that the project runs on: UBSan alone sees it"),
+    ("kernels/checkpoints/families/deberta_v2.cc", "std::max(config.bias_max_distance, exact + 2)", "exact + 2",
+     "no text has two tokens so far apart"),
 ]

@@ -81,6 +81,7 @@ MUTANTS = {
         ("!modes.empty() && !flags.empty() && modes != flags", "false"),
         ("std::min(tokens, static_cast<double>(limit))", "tokens"),
         ('if (file.has_value()) ATTENDANT_RETURN_IF_ERROR(file->Read("do_lower_case", lowercases));', ""),
+        ("if (!modes.empty()) settings.poolings = modes;", ""),
     ],
     "server/models/sentence/prompts.cc": [
         ("changes ? &prompt : nullptr", "&prompt"),
@@ -227,6 +228,7 @@ MUTANTS = {
         ("kConvertedBytes * FileBytes(path)", "FileBytes(path)"),
         ("(of_queries ? «TokenizerBytes(folder.query->folder)» : 0)", "0"),
         ("«settings->esm.has_value()») return kEsmBytes", "true"),
+        ("config.vocab * kEntryBytes", "0"),
     ],
     "server/models/model_observer.cc": [
         ("for (const auto& listener : listeners_) listener->OnBatch(sequences, compute);", ""),

@@ -283,14 +283,12 @@ void WriteMaskedLanguageModel(const std::string& directory, const EncoderConfig&
   WriteFile(directory + "/model.safetensors", SafetensorsBytes(tensors));
 }
 
-TEST(MemoryCheckTest, TheHeadOfAMaskedLanguageModelCounts) {
+void ExpectHeadCounts(const EncoderConfig& config, int threads) {
   const auto backend = MakeBackend("cpu", {.load_threads = 1});
   if (!backend.ok()) GTEST_SKIP() << backend.status();
   TempDirectory directory;
-  EncoderConfig config = kConfig;
-  config.layers = 1;
   WriteMaskedLanguageModel(directory.path(), config);
-  const ModelOptions options = MakeOptions(DType::kF32, {1});
+  const ModelOptions options = MakeOptions(DType::kF32, {threads});
   const auto estimate =
       Estimate(directory.path(), {.limits = {.max_batch_tokens = 1024, .max_batch_sequences = 256},
                                   .replicas = options.replicas});
@@ -304,6 +302,15 @@ TEST(MemoryCheckTest, TheHeadOfAMaskedLanguageModelCounts) {
   const auto held = static_cast<double>(info.weight_bytes);
   EXPECT_NEAR(static_cast<double>(estimate->weight_bytes), held, 0.1 * held);
   EXPECT_GE(estimate->session_bytes, info.arena_bytes);
+}
+
+TEST(MemoryCheckTest, TheHeadOfAMaskedLanguageModelCounts) {
+  EncoderConfig config = kConfig;
+  config.layers = 1;
+  ExpectHeadCounts(config, 1);
+  config.hidden = config.ffn = 48;
+  config.vocab = 300'000;  // each thread has room for all of it
+  ExpectHeadCounts(config, 4);
 }
 
 // Writes a file of so many bytes. The estimate asks for its size only.

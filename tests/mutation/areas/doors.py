@@ -12,8 +12,14 @@ FILE_TESTS = {
     "server/rpc/tei/runs.cc": ["tei_services_test"],
 }
 MUTANTS = {
+    "server/http/kserve/routes.cc": [
+        ("route.single_headers = {kJsonLengthHeader, kTimeoutHeader, kPriorityHeader};", ""),
+    ],
     "server/http/kserve/infer_message.cc": [
         ("elements == expected", "elements <= expected"),
+    ],
+    "server/http/json/json_view.cc": [
+        ("absl::ConsumePrefix(&json, kByteOrderMark);", ""),
     ],
     "server/http/json/big_integers.cc": [
         ("json[i] == '\\\\' ? 2 : 1", "1"),
@@ -81,12 +87,16 @@ MUTANTS = {
         ("ATTENDANT_RETURN_IF_ERROR(CheckPriority(options.priority));", ""),
         ("input.priority = priority_;", ""),
     ],
+    "server/http/doors/door_call.h": [
+        ("route.single_headers = {kModelHeader, kTimeoutHeader, kPriorityHeader};", ""),
+    ],
     "server/http/attendant/json_request.h": [
         ("if («message_.priority() == 0») message_.set_priority(priority_);", "true"),
     ],
     "server/http/attendant/routes.cc": [
         ("«options->priority»),", "0"),
         ("header(kConnectTimeoutHeader).has_value() ? kConnectTimeoutHeader : kTimeoutHeader", "kTimeoutHeader"),
+        ("route.single_headers = {kConnectTimeoutHeader, kTimeoutHeader, kPriorityHeader};", ""),
     ],
     "server/http/console/live.cc": [
         ('{"queue_tokens", «sample.queue_tokens»}', "sample.queue_requests"),

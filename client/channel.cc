@@ -6,6 +6,7 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -19,6 +20,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "client/call_metadata.h"
 #include "kernels/core/status_macros.h"
 
@@ -69,17 +71,28 @@ void KeepGrpcRunning() {
   absl::call_once(once, grpc_init);
 }
 
+// True for a number that is no port. gRPC takes its low 16 bits: another server could answer.
+bool IsBeyondPorts(absl::string_view port) {
+  absl::string_view digits = port;
+  absl::ConsumePrefix(&digits, "-");
+  if (digits.empty() || !std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit)) {
+    return false;
+  }
+  int64_t number = 0;
+  return !absl::SimpleAtoi(port, &number) || number < 0 || number > kLastPort;
+}
+
 // Of an empty target gRPC makes no channel. Of a URL it would look for a host of that name, and say
-// that there is no address. Of a port it takes the low 16 bits: another server could answer.
+// that there is no address.
 absl::Status CheckTarget(absl::string_view target) {
   if (target.empty()) {
     return absl::InvalidArgumentError("the target is empty: give HOST:PORT of the server");
   }
-  int64_t port = 0;
-  if (!absl::StartsWith(target, "unix") &&
-      absl::SimpleAtoi(target.substr(target.rfind(':') + 1), &port) && port > kLastPort) {
+  const absl::string_view port = target.substr(target.rfind(':') + 1);
+  if (!absl::StartsWith(target, "unix") && IsBeyondPorts(port)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the target ", target, " has a port above ", kLastPort));
+        absl::StrCat("the target ", target, " has a port ",
+                     port.front() == '-' ? "below 0" : absl::StrCat("above ", kLastPort)));
   }
   if (!absl::StartsWith(target, "http://") && !absl::StartsWith(target, "https://")) {
     return absl::OkStatus();

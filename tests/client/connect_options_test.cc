@@ -52,13 +52,17 @@ TEST(ConnectOptionsTest, AKeyMayHave4096Bytes) {
   ExpectRefused({.api_key_file = file}, file, "it is longer than 4096 bytes");
 }
 
-TEST(ConnectOptionsTest, APortIsAtMost65535) {
+TEST(ConnectOptionsTest, APortIsFrom0To65535) {
   for (const char* target : {"127.0.0.1:65535", "[::1]:65535", "dns:///localhost:65535",
                              "unix:/tmp/attendant:70000", "localhost"}) {
     EXPECT_TRUE(Client::Connect({.target = target}).ok()) << target;
   }
-  for (const char* target : {"127.0.0.1:65536", "[::1]:65536", "dns:///localhost:65536"}) {
+  for (const char* target : {"127.0.0.1:65536", "[::1]:65536", "dns:///localhost:65536",
+                             "localhost:99999999999999999999"}) {
     ExpectRefused({.target = target}, target, "has a port above 65535");
+  }
+  for (const char* target : {"127.0.0.1:-1", "localhost:-99999999999999999999"}) {
+    ExpectRefused({.target = target}, target, "has a port below 0");
   }
 }
 

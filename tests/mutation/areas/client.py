@@ -100,7 +100,7 @@ MUTANTS = {
         ("arguments.SetMaxReceiveMessageSize(-1);", ""),
         ("if (ended_) context->TryCancel();", ""),
         ("absl::call_once(once, grpc_init);", ""),
-        ("port > kLastPort", "port >= kLastPort"),
+        ("number > kLastPort", "number >= kLastPort"),
         ("target.rfind(':') + 1", "target.find(':') + 1"),
         ('«!absl::StartsWith(target, "unix")» &&', "true"),
     ],

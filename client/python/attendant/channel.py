@@ -63,8 +63,9 @@ def _arguments(target: str, more: ChannelOptions) -> list[tuple[str, Any]]:
     if not isinstance(target, str):
         raise TypeError(f"target is {target!r}: it must be a text, HOST:PORT")
     port = target.rpartition(":")[2]
-    if not target or not target.startswith("unix") and port.isdecimal() and int(port) > _LAST_PORT:
-        raise ValueError(f"target is {target!r}: it must be HOST:PORT, with a port up to {_LAST_PORT}")
+    is_number = not target.startswith("unix") and port.removeprefix("-").isdecimal()
+    if not target or is_number and not 0 <= int(port) <= _LAST_PORT:
+        raise ValueError(f"target is {target!r}: it must be HOST:PORT, with a port from 0 to {_LAST_PORT}")
     if target.startswith(("http://", "https://")):
         raise ValueError(f"target is {target!r}: it must be HOST:PORT, of the server's gRPC port; tls=Tls() encrypts")
     proxy = [("grpc.enable_http_proxy", 0)] if target.startswith(_LOOPBACK) else []

@@ -30,6 +30,7 @@ namespace {
 // Requests up to this size can be sent again.
 constexpr int kRetryBufferBytes = 4 << 20;
 constexpr int64_t kLastPort = 65535;
+constexpr int kMostAttempts = 5;  // that gRPC makes; of a higher number it would only log
 // The authorities of a system are 200 KiB.
 constexpr size_t kMaxPemBytes = size_t{16} << 20;
 // After a connection failed. gRPC's own longest wait is two minutes: so long a server that is back
@@ -158,6 +159,10 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ConnectOptions&
   if (options.timeout <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the timeout is ", absl::FormatDuration(options.timeout), ": it must be above 0"));
+  }
+  if (options.max_attempts < 1 || options.max_attempts > kMostAttempts) {
+    return absl::InvalidArgumentError(absl::StrCat("max_attempts is ", options.max_attempts,
+                                                   ": it must be from 1 to ", kMostAttempts));
   }
   KeepGrpcRunning();
   ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> credentials,

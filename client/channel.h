@@ -20,8 +20,8 @@ namespace attendant::client {
 
 // A channel with a TCP connection of its own, made at the first call. Answers may have any size.
 // INVALID_ARGUMENT for files that cannot be read, a trace's id that is not one, a timeout that is
-// not above 0, and a target that is empty, a URL or has a port beyond 65535 or below 0. gRPC then
-// runs until the process ends.
+// not above 0, a number of attempts outside 1 to 5, and a target that is empty, a URL or has a port
+// beyond 65535 or below 0. gRPC then runs until the process ends.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ConnectOptions& options);
 
 // Converts a status, with the same code. If the server's gRPC refused the request for its size, the

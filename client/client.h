@@ -46,8 +46,8 @@ class Client {
  public:
   // Does not wait for the connection: the first call finds out that a server cannot be reached.
   // INVALID_ARGUMENT if a TLS file or the API key cannot be read, a certificate comes without its
-  // key, the trace's id is not one, the timeout is not above 0, or the target is empty, a URL or
-  // has a port beyond 65535 or below 0.
+  // key, the trace's id is not one, the timeout is not above 0, max_attempts is not from 1 to 5, or
+  // the target is empty, a URL or has a port beyond 65535 or below 0.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const ConnectOptions& options);
   ~Client();
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "client/client.h"
 #include "tests/support/checkpoint.h"
 
@@ -71,6 +72,16 @@ TEST(ConnectOptionsTest, ATimeoutIsAboveZero) {
   ExpectRefused({.timeout = -absl::Seconds(1)}, "the timeout is -1s", "it must be above 0");
   ExpectRefused({.timeout = -absl::InfiniteDuration()}, "the timeout is -inf", "must be above 0");
   EXPECT_TRUE(Client::Connect({.timeout = absl::InfiniteDuration()}).ok());
+}
+
+TEST(ConnectOptionsTest, AttemptsAreFromOneToFive) {
+  for (const int attempts : {-1, 0, 6}) {
+    ExpectRefused({.max_attempts = attempts}, absl::StrCat("max_attempts is ", attempts),
+                  "it must be from 1 to 5");
+  }
+  for (const int attempts : {1, 5}) {
+    EXPECT_TRUE(Client::Connect({.max_attempts = attempts}).ok()) << attempts;
+  }
 }
 
 }  // namespace

@@ -97,6 +97,7 @@ MUTANTS = {
         ("if (IsLoopback(options.target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);", ""),
         ("contents.empty() || file.bad()", "file.bad()"),
         ("options.timeout <= absl::ZeroDuration()", "options.timeout < absl::ZeroDuration()"),
+        ("options.max_attempts > kMostAttempts", "false"),
         ("arguments.SetMaxReceiveMessageSize(-1);", ""),
         ("if (ended_) context->TryCancel();", ""),
         ("absl::call_once(once, grpc_init);", ""),

@@ -19,6 +19,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "client/call_metadata.h"
@@ -72,7 +73,7 @@ void KeepGrpcRunning() {
   absl::call_once(once, grpc_init);
 }
 
-// True for a number that is no port. gRPC takes its low 16 bits: another server could answer.
+// True for a number that no port has.
 bool IsBeyondPorts(absl::string_view port) {
   absl::string_view digits = port;
   absl::ConsumePrefix(&digits, "-");
@@ -83,14 +84,24 @@ bool IsBeyondPorts(absl::string_view port) {
   return !absl::SimpleAtoi(port, &number) || number < 0 || number > kLastPort;
 }
 
+// The first number of a target that is no port, or empty. gRPC would take its low 16 bits: another
+// server could answer. A target may have several addresses, as ipv4:A:8001,B:8001.
+absl::string_view FindWrongPort(absl::string_view target) {
+  if (absl::StartsWith(target, "unix")) return {};
+  for (const absl::string_view address : absl::StrSplit(target, ',')) {
+    const absl::string_view port = address.substr(address.rfind(':') + 1);
+    if (IsBeyondPorts(port)) return port;
+  }
+  return {};
+}
+
 // Of an empty target gRPC makes no channel. Of a URL it would look for a host of that name, and say
 // that there is no address.
 absl::Status CheckTarget(absl::string_view target) {
   if (target.empty()) {
     return absl::InvalidArgumentError("the target is empty: give HOST:PORT of the server");
   }
-  const absl::string_view port = target.substr(target.rfind(':') + 1);
-  if (!absl::StartsWith(target, "unix") && IsBeyondPorts(port)) {
+  if (const absl::string_view port = FindWrongPort(target); !port.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the target ", target, " has a port ",
                      port.front() == '-' ? "below 0" : absl::StrCat("above ", kLastPort)));

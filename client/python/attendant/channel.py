@@ -57,14 +57,19 @@ def _pem(file: Path | None, kind: str) -> bytes | None:
     return contents
 
 
+def _has_wrong_port(target: str) -> bool:
+    """Of a port gRPC takes the low 16 bits: another server could answer. A target may have several addresses, as
+    ipv4:A:8001,B:8001."""
+    ports = [address.rpartition(":")[2] for address in target.split(",")]
+    numbers = [int(port) for port in ports if port.removeprefix("-").isdecimal()]
+    return not target.startswith("unix") and not all(0 <= number <= _LAST_PORT for number in numbers)
+
+
 def _arguments(target: str, more: ChannelOptions) -> list[tuple[str, Any]]:
-    """A proxy from the environment cannot reach this machine's own loopback. Of a port gRPC takes the low 16 bits: another
-    server could answer."""
+    """A proxy from the environment cannot reach this machine's own loopback."""
     if not isinstance(target, str):
         raise TypeError(f"target is {target!r}: it must be a text, HOST:PORT")
-    port = target.rpartition(":")[2]
-    is_number = not target.startswith("unix") and port.removeprefix("-").isdecimal()
-    if not target or is_number and not 0 <= int(port) <= _LAST_PORT:
+    if not target or _has_wrong_port(target):
         raise ValueError(f"target is {target!r}: it must be HOST:PORT, with a port from 0 to {_LAST_PORT}")
     if target.startswith(("http://", "https://")):
         raise ValueError(f"target is {target!r}: it must be HOST:PORT, of the server's gRPC port; tls=Tls() encrypts")

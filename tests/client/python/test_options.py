@@ -14,6 +14,18 @@ def test_a_target_is_no_address_of_http(client, target):
         client(target)
 
 
+@pytest.mark.parametrize("target", ["127.0.0.1:65536", "ipv4:127.0.0.1:65537,127.0.0.1:8001", "ipv6:[::1]:8001,[::1]:65537"])
+@pytest.mark.parametrize("client", [attendant.Client, attendant.AsyncClient])
+def test_each_address_of_a_target_has_a_port(client, target):
+    with pytest.raises(ValueError, match="with a port up to 65535"):
+        client(target)
+
+
+def test_a_target_of_several_addresses(fake):
+    with attendant.Client(f"ipv4:{fake.target},127.0.0.1:65535", model="m") as client:
+        assert client.embed("abc").shape == (2,)
+
+
 def test_no_concurrency(connect):
     with pytest.raises(ValueError, match="max_(concurrency|workers)"), connect(max_concurrency=0) as client:
         client.embed(["a", "b"], batch_size=1)

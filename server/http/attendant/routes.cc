@@ -78,7 +78,7 @@ HttpRoute MakeRoute(absl::string_view service, absl::string_view name, MethodGro
                                   ConnectError, std::move(handler),
                                   {std::move(summary), ProtoJsonSchema(*Request::descriptor()),
                                    ProtoJsonSchema(*Response::descriptor())});
-  route.single_headers = {kConnectTimeoutHeader, kTimeoutHeader, kPriorityHeader};
+  route.single_headers = SingleHeaders(kConnectTimeoutHeader);
   return route;
 }
 

@@ -45,6 +45,10 @@ absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header,
   return options;
 }
 
+std::vector<absl::string_view> SingleHeaders(absl::string_view own) {
+  return {own, kTimeoutHeader, kPriorityHeader};
+}
+
 absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header, const ModelRegistry& models,
                                              ModelNeed need) {
   return NamedOrOnlyModel(header(kModelHeader), models, need);

@@ -42,6 +42,8 @@ inline constexpr absl::string_view kPriorityHeader = "x-request-priority";
 absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header,
                                                    absl::Time head_arrival,
                                                    absl::string_view timeout = kTimeoutHeader);
+// The headers of a route that must not come twice: those of OptionsFromHeaders, and one of its own.
+std::vector<absl::string_view> SingleHeaders(absl::string_view own);
 
 // NamedOrOnlyModel by a request's headers.
 absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header, const ModelRegistry& models,
@@ -132,7 +134,7 @@ HttpRoute DoorRoute(const DoorDependencies& dependencies, std::string path, Meth
         StartDoorRun<Run>(dependencies, method, find_model, std::move(exchange));
       },
       std::move(doc));
-  route.single_headers = {kModelHeader, kTimeoutHeader, kPriorityHeader};
+  route.single_headers = SingleHeaders(kModelHeader);
   return route;
 }
 

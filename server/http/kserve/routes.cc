@@ -131,7 +131,7 @@ class RouteMaker {
       HttpRoute& route = routes_.emplace_back(MakeHttpRoute(
           "POST", absl::StrCat("/v2/models/{model}", version, "/infer"), MethodGroup::kInfer,
           KServeError, std::move(infer), {"KServe: inference", kInferRequest, kInferResponse}));
-      route.single_headers = {kJsonLengthHeader, kTimeoutHeader, kPriorityHeader};
+      route.single_headers = SingleHeaders(kJsonLengthHeader);
     }
   }
 

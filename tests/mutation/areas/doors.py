@@ -13,7 +13,7 @@ FILE_TESTS = {
 }
 MUTANTS = {
     "server/http/kserve/routes.cc": [
-        ("route.single_headers = {kJsonLengthHeader, kTimeoutHeader, kPriorityHeader};", ""),
+        ("route.single_headers = SingleHeaders(kJsonLengthHeader);", ""),
     ],
     "server/http/kserve/infer_message.cc": [
         ("elements == expected", "elements <= expected"),
@@ -88,7 +88,7 @@ MUTANTS = {
         ("input.priority = priority_;", ""),
     ],
     "server/http/doors/door_call.h": [
-        ("route.single_headers = {kModelHeader, kTimeoutHeader, kPriorityHeader};", ""),
+        ("route.single_headers = SingleHeaders(kModelHeader);", ""),
     ],
     "server/http/attendant/json_request.h": [
         ("if («message_.priority() == 0») message_.set_priority(priority_);", "true"),
@@ -96,7 +96,7 @@ MUTANTS = {
     "server/http/attendant/routes.cc": [
         ("«options->priority»),", "0"),
         ("header(kConnectTimeoutHeader).has_value() ? kConnectTimeoutHeader : kTimeoutHeader", "kTimeoutHeader"),
-        ("route.single_headers = {kConnectTimeoutHeader, kTimeoutHeader, kPriorityHeader};", ""),
+        ("route.single_headers = SingleHeaders(kConnectTimeoutHeader);", ""),
     ],
     "server/http/console/live.cc": [
         ('{"queue_tokens", «sample.queue_tokens»}', "sample.queue_requests"),

@@ -8,6 +8,18 @@
 #include "kernels/core/status_macros.h"
 
 namespace attendant {
+namespace {
+
+template <typename Number>
+absl::Status ReadNumberAtLeast(const JsonNode& json, const char* field, Number least,
+                               Number& value) {
+  ATTENDANT_RETURN_IF_ERROR(json.Read(field, value));
+  if (value >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(json.where(), ": `", field, "` is ", value, ", it must be at least ", least));
+}
+
+}  // namespace
 
 absl::Status Unsupported(const JsonNode& json, absl::string_view field, absl::string_view value,
                          absl::string_view supported) {
@@ -35,10 +47,11 @@ absl::Status CheckNumber(const JsonNode& json, const char* field, int64_t only) 
 }
 
 absl::Status ReadAtLeast(const JsonNode& json, const char* field, int64_t least, int64_t& value) {
-  ATTENDANT_RETURN_IF_ERROR(json.Read(field, value));
-  if (value >= least) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(json.where(), ": `", field, "` is ", value, ", it must be at least ", least));
+  return ReadNumberAtLeast(json, field, least, value);
+}
+
+absl::Status ReadAtLeast(const JsonNode& json, const char* field, double least, double& value) {
+  return ReadNumberAtLeast(json, field, least, value);
 }
 
 absl::Status ReadLayerNormEpsilon(const JsonNode& json, const char* field, double epsilon,

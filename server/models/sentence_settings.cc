@@ -12,6 +12,7 @@
 #include "kernels/checkpoints/colbert_head.h"
 #include "kernels/checkpoints/sentence_module.h"
 #include "kernels/core/status_macros.h"
+#include "kernels/io/config_fields.h"
 #include "kernels/io/json_file.h"
 #include "server/models/sentence/chat_template.h"
 #include "server/models/sentence/cross_encoder.h"
@@ -195,12 +196,9 @@ absl::Status ApplySteps(const JsonFolder& root, const JsonNode& modules, int64_t
 absl::StatusOr<int64_t> ReadLimit(const JsonFolder& root, const char* field) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
                              root.ReadOrEmpty("config_sentence_transformers.json"));
-  if (!config.Has(field)) return 0;
   int64_t limit = 0;
-  ATTENDANT_RETURN_IF_ERROR(config.Read(field, limit));
-  if (limit >= 1) return limit;
-  return absl::InvalidArgumentError(
-      absl::StrCat(config.where(), ": ", field, " is ", limit, ", it must be at least 1"));
+  if (config.Has(field)) ATTENDANT_RETURN_IF_ERROR(ReadAtLeast(config, field, 1, limit));
+  return limit;
 }
 
 // A vector that is cut is not normalized again: a Normalize before the cut is not the last step.
@@ -229,16 +227,11 @@ absl::Status ReadChain(const JsonFolder& root, int64_t hidden, SentenceSettings&
 }
 
 // A length limit in `config`, capped at `limit`; nullopt when the field does not exist.
-// Read as a double: "no limit" is often written as 1e30.
-absl::StatusOr<std::optional<int64_t>> ReadMaxTokens(const JsonNode& config,
-                                                     absl::string_view field, int64_t limit) {
+absl::StatusOr<std::optional<int64_t>> ReadMaxTokens(const JsonNode& config, const char* field,
+                                                     int64_t limit) {
   if (!config.Has(field)) return std::nullopt;
   double tokens = 0;
-  ATTENDANT_RETURN_IF_ERROR(config.Require(field, tokens));
-  if (!(tokens >= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(config.where(), ": ", field, " is ", tokens, ", it must be at least 1"));
-  }
+  ATTENDANT_RETURN_IF_ERROR(ReadAtLeast(config, field, 1, tokens));
   return static_cast<int64_t>(std::min(tokens, static_cast<double>(limit)));
 }
 

@@ -89,10 +89,7 @@ absl::Status ReadExpansion(const JsonNode& config, LateInteraction& late) {
   ATTENDANT_RETURN_IF_ERROR(expansion.Require("length", late.expanded_tokens));
   ATTENDANT_RETURN_IF_ERROR(expansion.Read("attend", late.attends_to_expansion));
   ATTENDANT_RETURN_IF_ERROR(expansion.Read("token", late.filler));
-  if (late.expanded_tokens < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        expansion.where(), ": length is ", late.expanded_tokens, ", it must be at least 1"));
-  }
+  ATTENDANT_RETURN_IF_ERROR(ReadAtLeast(expansion, "length", 1, late.expanded_tokens));
   if (strategy == "fixed") late.query.max_tokens = late.expanded_tokens;
   if (strategy == "fixed" || strategy == "min") return absl::OkStatus();
   return Unsupported(expansion, "strategy", Quoted(strategy), "fixed, min");

@@ -105,16 +105,11 @@ absl::Status ReadTensorWeights(const std::string& directory, int64_t vocab,
   return absl::OkStatus();
 }
 
-// Read as a double: "no limit" is often written as 1e30.
 absl::StatusOr<int64_t> ReadQueryTokens(const JsonFolder& folder) {
   double tokens = std::numeric_limits<int32_t>::max();
   const double most = tokens;
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, folder.ReadOrEmpty("tokenizer_config.json"));
-  ATTENDANT_RETURN_IF_ERROR(config.Read("model_max_length", tokens));
-  if (!(tokens >= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(config.where(), ": model_max_length is ", tokens, ", it must be at least 1"));
-  }
+  ATTENDANT_RETURN_IF_ERROR(ReadAtLeast(config, "model_max_length", 1, tokens));
   return static_cast<int64_t>(std::min(tokens, most));
 }
 

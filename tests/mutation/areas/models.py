@@ -77,7 +77,7 @@ MUTANTS = {
     "server/models/sentence_settings.cc": [
         ("if (settings.normalize) modules.pop_back();", ""),
         ("dims >= settings.embedding_dims(hidden)", "dims > settings.embedding_dims(hidden)"),
-        ("if («limit >= 1») return limit;", "true"),
+        ("ReadAtLeast(config, field, «1», limit)", "0"),
         ("!modes.empty() && !flags.empty() && modes != flags", "false"),
         ("std::min(tokens, static_cast<double>(limit))", "tokens"),
         ('if (file.has_value()) ATTENDANT_RETURN_IF_ERROR(file->Read("do_lower_case", lowercases));', ""),

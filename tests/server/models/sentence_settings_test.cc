@@ -372,10 +372,10 @@ TEST(SentenceSettingsTest, SaysWhatIsWrong) {
       {{{"sentence_bert_config.json", R"({"max_seq_length": 0})"}}, kInvalid, "max_seq_length"},
       {{{"config_sentence_transformers.json", R"({"truncate_dim": 0})"}},
        kInvalid,
-       "truncate_dim is 0"},
+       "`truncate_dim` is 0"},
       {{{"config_sentence_transformers.json", R"({"max_active_dims": -1})"}},
        kInvalid,
-       "max_active_dims is -1"},
+       "`max_active_dims` is -1"},
       {{{"sentence_bert_config.json", R"({"max_seq_length": "all"})"}}, kInvalid, "max_seq_length"},
   };
   for (const auto& [files, code, message] : cases) {

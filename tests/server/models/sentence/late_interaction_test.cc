@@ -129,7 +129,7 @@ TEST(LateInteractionTest, RefusesWhatMultiVectorEncoderHasAndItDoesNot) {
   }
   const std::pair<const char*, const char*> expansions[] = {
       {R"({"query_expansion": {"strategy": "max", "length": 4}})", "strategy"},
-      {R"({"query_expansion": {"strategy": "min", "length": 0}})", "length is 0"},
+      {R"({"query_expansion": {"strategy": "min", "length": 0}})", "`length` is 0"},
       {R"({"query_expansion": {"strategy": "min"}})", "length"}};
   for (const auto& [transformer, message] : expansions) {
     const auto late = ReadMasked("{}", transformer);

@@ -18,14 +18,16 @@ constexpr absl::string_view kTypes[] = {"mistral"};
 
 // `sliding_window`: by default 4096, null for none. A token is one of those that its window counts
 // where the mask is causal; else the window counts those to either side. With `layer_types`
-// transformers makes a Ministral of the config, whose layers differ.
+// transformers makes a Ministral of the config, whose layers differ: where none of them is local,
+// any window counts for nothing.
 absl::Status ReadWindow(const JsonNode& json, EncoderConfig& config) {
   int64_t window = 4096;
   if (json.IsNull("sliding_window")) return CheckLayerTypesAreFull(json);
-  ATTENDANT_RETURN_IF_ERROR(ReadAtLeast(json, "sliding_window", config.causal ? 1 : 0, window));
-  config.window = config.causal ? window - 1 : window;
   for (int64_t i = 0; i < config.layers; ++i) config.local_layers.set(static_cast<size_t>(i));
   if (json.Has("layer_types")) ATTENDANT_RETURN_IF_ERROR(ReadLayerTypes(json, config));
+  if (config.local_layers.none()) return absl::OkStatus();
+  ATTENDANT_RETURN_IF_ERROR(ReadAtLeast(json, "sliding_window", config.causal ? 1 : 0, window));
+  config.window = config.causal ? window - 1 : window;
   config.local_rotary = config.rotary;
   return ValidateConfig(json, config);
 }

@@ -49,7 +49,8 @@ TEST(MistralTest, LayersHaveTheirTypesWhereTheyAreNamed) {
   EXPECT_EQ(some->encoder.local_rotary.base, 500);
   const std::string all_full =
       R"(, "layer_types": ["full_attention", "full_attention", "full_attention"])";
-  for (const char* window : {"8", "null"}) {
+  // Without a local layer transformers takes any window.
+  for (const char* window : {"8", "null", "0", "-4", "0, \"is_causal\": false"}) {
     const auto full = Read(Mistral(absl::StrCat(", \"sliding_window\": ", window, all_full)));
     ASSERT_TRUE(full.ok()) << full.status();
     EXPECT_FALSE(full->encoder.local_layers.any());
@@ -78,6 +79,10 @@ TEST(MistralTest, RefusesWhatMakesNoSense) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr("`sliding_window` is"));
   }
+  const absl::Status one_local = Read(Mistral(R"(, "sliding_window": 0, "layer_types":
+      ["full_attention", "sliding_attention", "full_attention"])"))
+                                     .status();
+  EXPECT_TRUE(absl::IsInvalidArgument(one_local)) << one_local;
   ExpectUnimplemented(Mistral(", \"use_bidirectional_attention\": true"),
                       "`use_bidirectional_attention` is true");
   ExpectUnimplemented(Mistral(R"(, "sliding_window": null, "layer_types": ["sliding_attention"])"),

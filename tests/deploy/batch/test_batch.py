@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gate import Gate
 from harness import settings
 from harness.server import wait_until
 
@@ -70,6 +71,13 @@ def parts(output):
     return sorted(output.glob("part-*"))
 
 
+@contextlib.contextmanager
+def gates(servers, output, count):
+    """One before each server, which closes when the job has made so many parts: it does not end before the gates open."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Gate(server.grpc, lambda: len(parts(output)) >= count)) for server in servers]
+
+
 def wait_for_parts(output, count):
     wait_until(f"{count} parts", SECONDS, lambda: len(parts(output)) >= count)
 
@@ -94,7 +102,8 @@ def expected(corpus, server, tmp_path_factory):
 def test_killed_worker_and_killed_server(corpus, server, start_server, expected, tmp_path):
     output = tmp_path / "out"
     servers = [start_server({"minilm": settings.model_dir()}, *FLAGS).wait_ready(), *server]
-    with started(corpus["parquet"], output, servers, "--workers=2", "--threads=1") as job:
+    with (gates(servers, output, 5) as ways,
+          started(corpus["parquet"], output, ways, "--workers=2", "--threads=1") as job):
         wait_for_parts(output, 5)
         os.killpg(job.pid, signal.SIGSTOP)  # it does not go on while its workers are looked for
         assert len(parts(output)) < ROWS / ROWS_PER_PART, "the job was over before anything was killed"
@@ -104,6 +113,8 @@ def test_killed_worker_and_killed_server(corpus, server, start_server, expected,
         workers[0].kill()
         servers[0].kill()
         os.killpg(job.pid, signal.SIGCONT)
+        for way in ways:
+            way.open()
         out, err = job.communicate(timeout=SECONDS)
         assert job.returncode == 0, err
         print(out)
@@ -115,7 +126,7 @@ def test_killed_worker_and_killed_server(corpus, server, start_server, expected,
 
 def test_goes_on_where_it_was(corpus, server, expected, tmp_path):
     output = tmp_path / "out"
-    with started(corpus["jsonl"], output, server, "--workers=1"):
+    with gates(server, output, 5) as ways, started(corpus["jsonl"], output, ways, "--workers=1"):
         wait_for_parts(output, 5)
     done = {path: path.stat().st_mtime_ns for path in parts(output)}
     assert 5 <= len(done) < ROWS / ROWS_PER_PART and not (output / "_SUCCESS").exists()
@@ -159,9 +170,11 @@ def test_errors_in_a_worker(corpus, start_server, tmp_path):
     bad.write_text('{"id": "a", "text": "b"}\n{\n')
     done = run(bad, tmp_path / "bad", servers, "--workers=1")
     assert done.returncode == 2 and f"embed_corpus: {bad}: row 1 of the corpus is not JSON" in done.stderr, done.stderr
-    with started(corpus["jsonl"], tmp_path / "out", servers, "--workers=1", "--give_up_s=1") as job:
+    with (gates(servers, tmp_path / "out", 2) as (way,),
+          started(corpus["jsonl"], tmp_path / "out", [way], "--workers=1", "--give_up_s=1") as job):
         wait_for_parts(tmp_path / "out", 2)
         servers[0].kill()
+        way.open()
         _, err = job.communicate(timeout=SECONDS)
     assert job.returncode == 3 and "embed_corpus: no server answers: UNAVAILABLE" in err, err
 
@@ -218,7 +231,8 @@ def test_a_version_that_appears_is_not_taken(start_server, tmp_path, versions, c
                             "--model_control=poll", "--repository_poll_s=1").wait_ready()]
     texts = tmp_path / "texts.jsonl"
     texts.write_text(''.join(json.dumps({"id": row, "text": "the cat sat"}) + "\n" for row in range(ROWS)))
-    with started(texts, tmp_path / "out", servers, "--workers=0", "--rows_per_part=1") as job:
+    with (gates(servers, tmp_path / "out", 5) as (way,),
+          started(texts, tmp_path / "out", [way], "--workers=0", "--rows_per_part=1") as job):
         wait_for_parts(tmp_path / "out", 5)
         os.killpg(job.pid, signal.SIGSTOP)
         assert len(parts(tmp_path / "out")) < ROWS, "the job was over before the version appeared"
@@ -232,6 +246,7 @@ def test_a_version_that_appears_is_not_taken(start_server, tmp_path, versions, c
         wait_until("the versions", SECONDS, lambda: states() == {1: "READY", 2: "READY"} if versions == 2 else
                    states() == {2: "READY"})
         os.killpg(job.pid, signal.SIGCONT)
+        way.open()
         _, err = job.communicate(timeout=SECONDS)
         assert job.returncode == code, err
     if code:

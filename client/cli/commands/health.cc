@@ -34,7 +34,7 @@ class HealthCommand : public Command {
  public:
   void AddFlags(FlagParser& flags) override {
     flags.Add("service", &service_, "NAME", "A model's name; without it, the whole server");
-    flags.Add("wait", &wait_, "DURATION", "Longest time to wait until it serves");
+    flags.Add("wait", &wait_, "DURATION", "Longest time to wait until it serves; not with --watch");
     flags.AddSwitch("watch", &watch_, "Print the status now and after every change");
     common_.connect.timeout = absl::Seconds(5);
     common_.AddTo(flags);
@@ -45,6 +45,9 @@ class HealthCommand : public Command {
     const absl::Status named = CheckFlagUtf8("service", service_);
     if (!named.ok()) return UsageError(named.message(), io);
     if (wait_ < absl::ZeroDuration()) return UsageError("--wait cannot be negative", io);
+    if (watch_ && wait_ > absl::ZeroDuration()) {
+      return UsageError("--watch and --wait exclude each other: --watch has no end", io);
+    }
     absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common_.connect);
     if (!client.ok()) return UsageError(client.status().message(), io);
     if (watch_) return Watch(**client, io);

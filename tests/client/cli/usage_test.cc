@@ -149,6 +149,10 @@ TEST_F(UsageTest, AWaitThatIsNegative) {
   ExpectMistake({"health", "--wait=-5s"}, "--wait cannot be negative");
 }
 
+TEST_F(UsageTest, AWatchThatWaits) {
+  ExpectMistake({"health", "--watch", "--wait=5s"}, "--watch and --wait exclude each other");
+}
+
 TEST_F(UsageTest, LengthsAreWholeNumbers) {
   ExpectMistake({"attend", "--query_lengths=3,2.5"},
                 "--query_lengths: '2.5' is not a whole number");

@@ -2,10 +2,15 @@
 // Connections count once, by what ended them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
+#include <csignal>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -38,6 +43,29 @@ TEST_F(ConnectionEndsTest, AClientThatHasItsAnswersEndsWell) {
   Fresh()->Close();
   Sending()->Close();
   ExpectEnds(metrics_, "normal", 4);
+}
+
+std::atomic<int> signals_taken = 0;
+
+// As libFuzzer's timer sends them.
+TEST_F(ConnectionEndsTest, ASignalToAClientThatWaitsEndsNothing) {
+  struct sigaction count = {}, before = {};
+  count.sa_handler = [](int) { ++signals_taken; };  // without SA_RESTART
+  ASSERT_EQ(sigaction(SIGUSR1, &count, &before), 0);
+  const std::unique_ptr<HttpClient> client = Fresh();
+  client->Post(kPath, "");
+  std::unique_ptr<HttpExchange> exchange = AwaitRequest();
+  std::thread sender([&, reader = pthread_self()] {
+    // Many: the first ones may come before the client waits.
+    for (int sent = 1; sent <= 100; ++sent) {
+      pthread_kill(reader, SIGUSR1);
+      while (signals_taken < sent) std::this_thread::yield();
+    }
+    EndWell(std::move(exchange));
+  });
+  EXPECT_EQ(client->Read().code, 200);
+  sender.join();
+  EXPECT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
 TEST_F(ConnectionEndsTest, AnIdleConnectionIsReplaced) {

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 #include <utility>
 
@@ -50,8 +51,15 @@ class HttpClient {
   void Write(const std::string& text) { EXPECT_TRUE(TryWrite(text)); }
   // False: the other side has closed.
   bool TryWrite(const std::string& text) {
-    return send(socket_, text.data(), text.size(), MSG_NOSIGNAL) ==
-           static_cast<ssize_t>(text.size());
+    size_t written = 0;
+    while (written < text.size()) {
+      const ssize_t count =
+          send(socket_, text.data() + written, text.size() - written, MSG_NOSIGNAL);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return false;
+      written += static_cast<size_t>(count);
+    }
+    return true;
   }
   // Tells the other side that nothing more comes.
   void EndWriting() { shutdown(socket_, SHUT_WR); }
@@ -97,7 +105,9 @@ class HttpClient {
  private:
   bool More() {
     char buffer[4096];
-    const ssize_t count = read(socket_, buffer, sizeof(buffer));
+    ssize_t count;
+    while ((count = read(socket_, buffer, sizeof(buffer))) < 0 && errno == EINTR) {
+    }
     if (count > 0) read_.append(buffer, static_cast<size_t>(count));
     return count > 0;
   }

@@ -31,7 +31,7 @@ struct StoredTensor {
 //
 // Nothing in it is believed: Open refuses a file unless every tensor's dtype, shape, byte count and
 // place agree with each other and with the file's size, so that reading any tensor stays inside the
-// file. A page that can no longer be read is zeros: see LostPages. Immutable, thread-safe.
+// file. A page that can no longer be read is zeros: see MappedReads. Immutable, thread-safe.
 class SafetensorsFile {
  public:
   // INVALID_ARGUMENT names the file, the tensor and the numbers; NOT_FOUND when there is no such

@@ -62,10 +62,10 @@ absl::StatusOr<std::unique_ptr<ServableModel>> Load(const ModelSource& source,
   const absl::Time start = SteadyNow();
   metrics.ForModel(source.name);  // its series are there even when the load fails
   ModelMemory::Share memory;
-  const LostPages lost_pages;
+  const MappedReads reads;
   absl::StatusOr<std::unique_ptr<ServableModel>> made =
       MakeModel(source, backend, options, metrics, executor, memory);
-  ATTENDANT_RETURN_IF_ERROR(lost_pages.Check(made.status()));
+  ATTENDANT_RETURN_IF_ERROR(reads.Check(made.status()));
   std::unique_ptr<ServableModel> model = *std::move(made);
   GiveBackFreedMemory();
   model->load_time = SteadyNow() - start;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,8 @@ struct Slot {
 
 std::array<Slot, 4096> slots;
 std::mutex slots_mutex;  // of those who change them
+std::mutex watches_mutex;
+std::set<MappedReads*> watches;  // guarded by watches_mutex
 std::atomic<int64_t> lost_pages = 0;
 struct sigaction action_before;
 uintptr_t page_bytes = 0;
@@ -36,7 +39,8 @@ static_assert(std::atomic<uintptr_t>::is_always_lock_free &&
 
 bool LiesInAFile(uintptr_t address) {
   return std::any_of(slots.begin(), slots.end(), [address](const Slot& slot) {
-    return slot.begin <= address && address < slot.end;
+    const uintptr_t begin = slot.begin;
+    return begin <= address && address < slot.end && slot.begin == begin;
   });
 }
 
@@ -88,6 +92,16 @@ void Remove(uintptr_t begin) {
   slot->begin = 0;
 }
 
+// Whether the file that is there now is the one that was there, written in place. One that cannot
+// be examined was removed.
+bool IsRewritten(const std::string& path, const struct stat& before) {
+  struct stat now = {};
+  if (stat(path.c_str(), &now) != 0) return false;
+  if (now.st_dev != before.st_dev || now.st_ino != before.st_ino) return false;
+  return now.st_size != before.st_size || now.st_mtim.tv_sec != before.st_mtim.tv_sec ||
+         now.st_mtim.tv_nsec != before.st_mtim.tv_nsec;
+}
+
 uintptr_t Address(const void* place) { return reinterpret_cast<uintptr_t>(place); }
 
 }  // namespace
@@ -96,6 +110,12 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   static std::once_flag installed;
   std::call_once(installed, InstallHandler);
   ATTENDANT_ASSIGN_OR_RETURN(RegularFile file, RegularFile::Open(path));
+  MappedReads::File opened{.path = path, .found = {}};
+  if (fstat(file.descriptor(), &opened.found) != 0) return FileError(errno, "examine", path);
+  {
+    const std::lock_guard lock(watches_mutex);
+    for (MappedReads* const watch : watches) watch->Add(opened);
+  }
   const auto bytes = static_cast<size_t>(file.bytes());
   if (bytes == 0) return MappedFile(std::span<const std::byte>());
   void* start = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
@@ -119,12 +139,30 @@ MappedFile::~MappedFile() {
   munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-LostPages::LostPages() : before_(lost_pages) {}
+MappedReads::MappedReads() : lost_before_(lost_pages) {
+  const std::lock_guard lock(watches_mutex);
+  watches.insert(this);
+}
 
-absl::Status LostPages::Check(const absl::Status& read) const {
-  if (lost_pages == before_) return read;
-  return absl::UnavailableError(
-      "a file of weights became shorter or could not be read from its disk meanwhile");
+MappedReads::~MappedReads() {
+  const std::lock_guard lock(watches_mutex);
+  watches.erase(this);
+}
+
+void MappedReads::Add(const File& file) {
+  const std::lock_guard lock(mutex_);
+  files_.push_back(file);
+}
+
+absl::Status MappedReads::Check(const absl::Status& read) const {
+  const std::lock_guard lock(mutex_);
+  for (const File& file : files_) {
+    if (IsRewritten(file.path, file.found)) {
+      return absl::UnavailableError(absl::StrCat(file.path, " changed while it was read"));
+    }
+  }
+  if (lost_pages == lost_before_) return read;
+  return absl::UnavailableError("a file of weights could not be read from its disk");
 }
 
 }  // namespace attendant

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,7 +18,7 @@ namespace attendant {
 // A file's bytes, mapped read-only; they stay when the file is renamed or removed. When a page can
 // no longer be read, because the file became shorter or its disk fails, the system sends SIGBUS,
 // which would end the process. A handler, which the first Open installs, lets the page read as
-// zeros from then on and counts it: see LostPages. Thread-safe.
+// zeros from then on and counts it: see MappedReads. Thread-safe.
 class MappedFile {
  public:
   // RegularFile's errors; RESOURCE_EXHAUSTED when 4,096 files are mapped.
@@ -32,16 +36,32 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// The pages of mapped files that the process has lost since this object was made. Thread-safe.
-class LostPages {
+// Watches the files that the process maps while this object lives. Thread-safe.
+class MappedReads {
  public:
-  LostPages();
+  MappedReads();
+  MappedReads(const MappedReads&) = delete;
+  MappedReads& operator=(const MappedReads&) = delete;
+  ~MappedReads();
 
-  // `read`, the result of reading files; UNAVAILABLE in its place if pages were lost meanwhile.
+  // `read`, the result of what was read of them. In its place UNAVAILABLE if what was read may be
+  // half old and half new, as a file was written in place since it was mapped, or if a page was
+  // lost. A file that was replaced by renaming has not changed.
   absl::Status Check(const absl::Status& read) const;
 
  private:
-  int64_t before_;
+  friend class MappedFile;
+  // A file as it was when it was mapped.
+  struct File {
+    std::string path;
+    struct stat found;
+  };
+
+  void Add(const File& file);
+
+  const int64_t lost_before_;
+  mutable std::mutex mutex_;
+  std::vector<File> files_;  // guarded by mutex_
 };
 
 }  // namespace attendant

@@ -153,8 +153,8 @@ absl::Status Inspect(const std::string& directory, FolderReport& report) {
 
 FolderReport InspectFolder(const std::string& directory) {
   FolderReport report;
-  const LostPages lost_pages;
-  report.status = lost_pages.Check(Inspect(directory, report));
+  const MappedReads reads;
+  report.status = reads.Check(Inspect(directory, report));
   return report;
 }
 

@@ -35,7 +35,7 @@ FILE_TESTS = {
 }
 MUTANTS = {
     "server/models/model_loader.cc": [
-        ("lost_pages.Check(made.status())", "made.status()"),
+        ("reads.Check(made.status())", "made.status()"),
     ],
     "server/models/sentence/cross_encoder.cc": [
         ("!transformer || «elements.size() != 1»", "false"),

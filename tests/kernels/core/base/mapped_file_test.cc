@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <filesystem>
@@ -21,6 +22,7 @@
 namespace attendant {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 const auto kPage = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -40,28 +42,48 @@ size_t Count(std::span<const std::byte> bytes, char value) {
 }
 
 TEST_F(MappedFileTest, StaysWhenItsFileIsReplaced) {
-  const LostPages lost;
+  const MappedReads reads;
   const absl::StatusOr<MappedFile> file = MappedFile::Open(path_);
   ASSERT_TRUE(file.ok()) << file.status();
   WriteFile(directory_ / "new", "new");
   std::filesystem::rename(directory_ / "new", path_);
   EXPECT_EQ(Count(file->bytes(), 'x'), file->bytes().size());
-  EXPECT_TRUE(lost.Check(absl::OkStatus()).ok());
+  EXPECT_TRUE(reads.Check(absl::OkStatus()).ok());
+  std::filesystem::remove(path_);
+  EXPECT_TRUE(reads.Check(absl::OkStatus()).ok());
 }
 
 TEST_F(MappedFileTest, PagesThatAreGoneAreZerosAndCounted) {
   MappedFile opened = MappedFile::Open(path_).value();
   const MappedFile file = std::move(opened);
-  const LostPages lost;
+  const MappedReads reads;
   Shorten(kPage + 1);
   EXPECT_EQ(Count(file.bytes().subspan(0, kPage), 'x'), kPage);
-  EXPECT_TRUE(lost.Check(absl::OkStatus()).ok()) << "the first page is there";
+  EXPECT_TRUE(reads.Check(absl::OkStatus()).ok()) << "the first page is there";
   EXPECT_EQ(Count(file.bytes().subspan(2 * kPage), '\0'), kPage);
-  const absl::Status status = lost.Check(absl::OkStatus());
+  const absl::Status status = reads.Check(absl::OkStatus());
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_THAT(status.ToString(), HasSubstr("became shorter"));
-  EXPECT_TRUE(absl::IsUnavailable(lost.Check(absl::InternalError("zeros are no header"))));
-  EXPECT_TRUE(absl::IsInternal(LostPages().Check(absl::InternalError("other")))) << "others since";
+  EXPECT_THAT(status.ToString(), HasSubstr("could not be read from its disk"));
+  EXPECT_TRUE(absl::IsUnavailable(reads.Check(absl::InternalError("zeros are no header"))));
+  EXPECT_TRUE(absl::IsInternal(MappedReads().Check(absl::InternalError("other")))) << "later";
+}
+
+TEST_F(MappedFileTest, AFileThatIsWrittenInPlaceIsNotReadWell) {
+  const auto ends_with = [this](const std::string& words) {
+    return AllOf(HasSubstr(path_), HasSubstr(words));
+  };
+  const MappedReads cut;
+  const MappedFile file = MappedFile::Open(path_).value();
+  Shorten(3 * kPage - 1);
+  EXPECT_EQ(Count(file.bytes(), 'x'), file.bytes().size() - 1) << "the system fills the page";
+  EXPECT_THAT(cut.Check(absl::OkStatus()).ToString(), ends_with(" changed while it was read"));
+  const MappedReads written;
+  EXPECT_TRUE(written.Check(absl::OkStatus()).ok()) << "it maps nothing";
+  const MappedFile again = MappedFile::Open(path_).value();
+  const auto time = std::filesystem::last_write_time(path_);
+  std::filesystem::last_write_time(path_, time + std::chrono::nanoseconds(1));
+  EXPECT_THAT(written.Check(absl::OkStatus()).ToString(), ends_with(" changed while it was read"));
+  EXPECT_TRUE(absl::IsUnavailable(written.Check(absl::InternalError("half a header"))));
 }
 
 TEST_F(MappedFileTest, OtherBusErrorsEndTheProcess) {

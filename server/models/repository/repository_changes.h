@@ -12,7 +12,7 @@ namespace attendant {
 // Decides from what a repository holds when models are to be loaded and unloaded. Pure: no clock,
 // no files. A model is loaded once its files have stayed the same for the settle time, so that half
 // a copy is not loaded, and it is loaded once for each such state: a load that failed is tried
-// again when the files change. A model that is gone for the settle time is unloaded.
+// again when the files change, or by Repeat. A model that is gone for the settle time is unloaded.
 class RepositoryChanges {
  public:
   using Fingerprints = std::map<std::string, std::string>;  // by the model's name

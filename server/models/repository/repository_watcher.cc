@@ -27,6 +27,7 @@ RepositoryWatcher::RepositoryWatcher(const ModelRepository& repository, ModelReg
       changes_(options_.settle, FingerprintsOf(at_start)),
       last_(FingerprintsOf(at_start)),
       refused_(at_start.refused),
+      missed_(std::make_shared<MissedLoads>(options_.interval)),
       thread_("repository", options_.interval, [this] { Look(); }) {}
 
 void RepositoryWatcher::Look() {
@@ -47,7 +48,9 @@ void RepositoryWatcher::Look() {
     if (const auto last = last_.find(name); last != last_.end()) fingerprints.insert(*last);
   }
   last_ = std::move(fingerprints);
-  RepeatMissed(found->unreadable);
+  for (const std::string& name : missed_->TakeDue(found->unreadable, SteadyNow())) {
+    changes_.Repeat(name);
+  }
   const RepositoryChanges::Changes changes = changes_.Update(last_, SteadyNow());
   absl::Status no_room;
   for (const std::string& name : changes.load) {
@@ -63,21 +66,9 @@ void RepositoryWatcher::Look() {
   }
 }
 
-void RepositoryWatcher::RepeatMissed(const std::set<std::string>& unreadable) {
-  absl::MutexLock lock(&missed_->mutex);
-  std::erase_if(missed_->names, [&](const std::string& name) {
-    if (unreadable.contains(name)) return false;
-    changes_.Repeat(name);
-    return true;
-  });
-}
-
 absl::Status RepositoryWatcher::Start(Change change, const std::string& name) {
-  absl::Status refused = (registry_.*change)(name, [missed = missed_, name](const auto& ended) {
-    if (!absl::IsUnavailable(ended)) return;
-    absl::MutexLock lock(&missed->mutex);
-    missed->names.insert(name);
-  });
+  absl::Status refused = (registry_.*change)(
+      name, [missed = missed_, name](const auto& ended) { missed->End(name, ended, SteadyNow()); });
   if (!absl::IsResourceExhausted(refused)) return absl::OkStatus();
   changes_.Repeat(name);
   return refused;

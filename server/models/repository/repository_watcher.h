@@ -4,14 +4,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/models/registry/model_registry.h"
+#include "server/models/repository/missed_loads.h"
 #include "server/models/repository/model_repository.h"
 #include "server/models/repository/repository_changes.h"
 #include "server/threads/periodic_thread.h"
@@ -22,7 +20,7 @@ namespace attendant {
 // the models that changed (RepositoryChanges). The registry decides which of their versions it
 // loads (ModelRegistry::Load). While the repository, or a model in it, cannot be read, it does not
 // change. What cannot wait for its turn at the registry is tried again at the next look, and what
-// is UNAVAILABLE in its turn, at the next look that can read it.
+// is UNAVAILABLE in its turn, at a later look that can read it (MissedLoads).
 class RepositoryWatcher {
  public:
   struct Options {
@@ -42,15 +40,7 @@ class RepositoryWatcher {
  private:
   using Change = absl::Status (ModelRegistry::*)(const std::string& name, ModelRegistry::Done done);
 
-  // The models whose turn came while they could not be read. The registry may add to it after the
-  // end of the watcher.
-  struct Missed {
-    absl::Mutex mutex;
-    std::set<std::string> names ABSL_GUARDED_BY(mutex);
-  };
-
   void Look();
-  void RepeatMissed(const std::set<std::string>& unreadable);
   // RESOURCE_EXHAUSTED: too many loads and unloads wait.
   absl::Status Start(Change change, const std::string& name);
 
@@ -61,9 +51,9 @@ class RepositoryWatcher {
   RepositoryChanges::Fingerprints last_;         // as the last look found it
   std::map<std::string, absl::Status> refused_;  // as the last look found it
   bool readable_ = true;
-  bool has_room_ = true;   // for the changes of the last look
-  const std::shared_ptr<Missed> missed_ = std::make_shared<Missed>();
-  PeriodicThread thread_;  // last: it calls Look
+  bool has_room_ = true;                       // for the changes of the last look
+  const std::shared_ptr<MissedLoads> missed_;  // the registry may add to it after the watcher's end
+  PeriodicThread thread_;                      // last: it calls Look
 };
 
 }  // namespace attendant

@@ -25,6 +25,7 @@ FILE_TESTS = {
     "server/models/memory/estimate.cc": ["model_memory_test"],
     "server/models/memory/model_memory.cc": ["model_memory_test"],
     "server/models/model_name.cc": ["model_registry_test", "flags_test"],
+    "server/models/repository/missed_loads.cc": ["model_repository_test"],
     "server/models/repository/model_repository.cc": ["model_repository_test"],
     "server/models/repository/folder_fingerprint.cc": ["model_repository_test"],
     "server/models/model_loader.cc": ["model_registry_test"],
@@ -34,6 +35,12 @@ FILE_TESTS = {
                                        "kserve_service_test", "attention_service_test"],
 }
 MUTANTS = {
+    "server/models/repository/missed_loads.cc": [
+        ("models_.erase(name);", ""),
+        ("model.next_try = absl::InfiniteFuture();", ""),
+        ("now < model.next_try || «unreadable.contains(name)»", "false"),
+        ("std::min(std::max(2 * model.pause, first_pause_), «kMaxPause»)", "absl::InfiniteDuration()"),
+    ],
     "server/models/model_loader.cc": [
         ("reads.Check(made.status())", "made.status()"),
     ],

@@ -2,15 +2,14 @@
 #include "kernels/checkpoints/m3_heads.h"
 
 #include <array>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "kernels/checkpoints/head_fields.h"
 #include "kernels/checkpoints/read_tensor.h"
+#include "kernels/core/base/regular_file.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/tensor_store.h"
 
@@ -40,8 +39,8 @@ absl::Status ReadHead(const std::string& path, int64_t outputs, int64_t hidden, 
   absl::StatusOr<std::unique_ptr<TensorStore>> opened =
       TensorStore::OpenFile(absl::StrCat(path, ".safetensors"));
   if (absl::IsNotFound(opened.status())) {
-    std::error_code none;
-    if (std::filesystem::exists(absl::StrCat(path, ".pt"), none)) {
+    ATTENDANT_ASSIGN_OR_RETURN(const bool is_pickle, IsFile(absl::StrCat(path, ".pt")));
+    if (is_pickle) {
       unread.push_back({.kind = head.kind, .reason = HowToConvert(path)});
     }
     return absl::OkStatus();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/text/tokenizer.h"
 
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -61,7 +59,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const JsonFolder& folde
   const std::string vocabulary = absl::StrCat(folder.path(), "/vocab.txt");
   absl::StatusOr<TokenizerSettings> settings = ReadTokenizerSettings(folder);
   if (settings.ok()) settings->lowercases = lowercases;
-  if (std::error_code error; std::filesystem::exists(vocabulary, error)) {
+  ATTENDANT_ASSIGN_OR_RETURN(const bool has_vocabulary, IsFile(vocabulary));
+  if (has_vocabulary) {
     ATTENDANT_RETURN_IF_ERROR(settings);
     if (settings->esm.has_value()) return MakeEsm(vocabulary, *std::move(settings));
   }

@@ -15,16 +15,30 @@
 namespace attendant {
 
 absl::Status FileError(int error, absl::string_view action, absl::string_view path) {
-  if (error == ELOOP) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": the links lead in a circle"));
-  }
   const absl::Status status =
       absl::ErrnoToStatus(error, absl::StrCat("cannot ", action, " ", path));
-  switch (status.code()) {
-    case absl::StatusCode::kUnknown:            // EIO
-    case absl::StatusCode::kAborted:            // ESTALE
-    case absl::StatusCode::kDeadlineExceeded:   // ETIMEDOUT
-    case absl::StatusCode::kResourceExhausted:  // EMFILE, ENFILE, ENOMEM
+  switch (error) {
+    case ENOENT:
+      return absl::NotFoundError(absl::StrCat(path, ": no such file"));
+    case ELOOP:
+      return absl::InvalidArgumentError(absl::StrCat(path, ": the links lead in a circle"));
+    case ENODEV:
+    case ENXIO:  // a socket, or a device that is not there
+      return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
+    case EIO:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEDIUM:
+    case EREMOTEIO:
+    case ESHUTDOWN:
+    case ESTALE:
+    case ETIMEDOUT:
+    case ECONNRESET:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case ENOTCONN:  // a file system in user space whose process ended
       return absl::UnavailableError(status.message());
     default:
       return status;
@@ -34,9 +48,6 @@ absl::Status FileError(int error, absl::string_view action, absl::string_view pa
 absl::StatusOr<RegularFile> RegularFile::Open(const std::string& path) {
   // O_NONBLOCK: opening a pipe would wait for its writer.
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0 && errno == ENOENT) {
-    return absl::NotFoundError(absl::StrCat(path, ": no such file"));
-  }
   if (descriptor < 0) return FileError(errno, "open", path);
   RegularFile file(descriptor, 0);
   struct stat status = {};

@@ -12,7 +12,7 @@ namespace attendant {
 
 // The error of a system call that failed with the number `error` of errno: "cannot `action` `path`:
 // ...". What is no fault of the file, and may be over soon, is UNAVAILABLE: a disk that does not
-// answer, no descriptor or memory left.
+// answer, no descriptor left. NOT_FOUND means that there is none, for sure.
 absl::Status FileError(int error, absl::string_view action, absl::string_view path);
 
 // A regular file, open for reading. Thread-compatible.

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/models/sentence/chat_template.h"
 
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/checkpoints/sentence_module.h"
+#include "kernels/core/base/regular_file.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
 #include "server/models/sentence/cross_encoder.h"
@@ -20,8 +19,8 @@ absl::StatusOr<bool> WantsChatTemplate(const ModelFolder& folder) {
                              folder.root.Find("modules.json"));
   if (modules.has_value()) return false;
   const std::string of_its_own = folder.encoder.path() + "/chat_template.jinja";
-  std::error_code absent;
-  if (std::filesystem::is_regular_file(of_its_own, absent)) return true;
+  ATTENDANT_ASSIGN_OR_RETURN(const bool there, IsFile(of_its_own));
+  if (there) return true;
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
                              folder.encoder.ReadOrEmpty("tokenizer_config.json"));
   return config.Has("chat_template");

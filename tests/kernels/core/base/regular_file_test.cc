@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "tests/support/checkpoint.h"
@@ -45,6 +46,17 @@ TEST(RegularFileTest, OnlyAFileThatIsNotThereIsAbsent) {
   EXPECT_FALSE(IsFile(directory / "some.txt/none").value());
   EXPECT_FALSE(IsFile(directory.path()).value());
   EXPECT_TRUE(absl::IsInvalidArgument(IsFile(directory / "circle").status()));
+}
+
+TEST(RegularFileTest, OnlyAFileThatIsNotThereIsNotFound) {
+  const auto code_of = [](int error) { return FileError(error, "open", "a").code(); };
+  EXPECT_EQ(code_of(ENOENT), absl::StatusCode::kNotFound);
+  EXPECT_EQ(code_of(EACCES), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(code_of(ENXIO), absl::StatusCode::kInvalidArgument) << "a socket";
+  EXPECT_EQ(code_of(ENOMEM), absl::StatusCode::kResourceExhausted);
+  for (const int error : {EIO, EMFILE, ENFILE, ESTALE, ENOTCONN, ENOMEDIUM, ETIMEDOUT}) {
+    EXPECT_EQ(code_of(error), absl::StatusCode::kUnavailable) << error;
+  }
 }
 
 TEST(RegularFileTest, WhatMayBeOverSoonIsUnavailable) {

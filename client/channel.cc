@@ -6,7 +6,6 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -73,23 +72,25 @@ void KeepGrpcRunning() {
   absl::call_once(once, grpc_init);
 }
 
-// True for a number that no port has.
+// True if `port` begins with a number that no port has. gRPC reads it with atoi, and leaves out
+// what follows the number.
 bool IsBeyondPorts(absl::string_view port) {
-  absl::string_view digits = port;
-  absl::ConsumePrefix(&digits, "-");
-  if (digits.empty() || !std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit)) {
-    return false;
-  }
+  const bool below = absl::ConsumePrefix(&port, "-");
+  if (!below) absl::ConsumePrefix(&port, "+");
+  const absl::string_view digits = port.substr(0, port.find_first_not_of("0123456789"));
   int64_t number = 0;
-  return !absl::SimpleAtoi(port, &number) || number < 0 || number > kLastPort;
+  const bool is_read = absl::SimpleAtoi(digits, &number);
+  return !digits.empty() && (!is_read || number > kLastPort || (below && number > 0));
 }
 
-// The first number of a target that is no port, or empty. gRPC would take its low 16 bits: another
+// The first port of a target that is none, or empty. gRPC would take its low 16 bits: another
 // server could answer. A target may have several addresses, as ipv4:A:8001,B:8001.
 absl::string_view FindWrongPort(absl::string_view target) {
-  if (absl::StartsWith(target, "unix")) return {};
+  if (absl::StartsWith(target, "unix:") || absl::StartsWith(target, "unix-abstract:")) return {};
   for (const absl::string_view address : absl::StrSplit(target, ',')) {
-    const absl::string_view port = address.substr(address.rfind(':') + 1);
+    const size_t colon = address.rfind(':');
+    if (colon == absl::string_view::npos) continue;
+    const absl::string_view port = absl::StripLeadingAsciiWhitespace(address.substr(colon + 1));
     if (IsBeyondPorts(port)) return port;
   }
   return {};

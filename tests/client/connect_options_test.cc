@@ -55,11 +55,12 @@ TEST(ConnectOptionsTest, AKeyMayHave4096Bytes) {
 
 TEST(ConnectOptionsTest, APortIsFrom0To65535) {
   for (const char* target : {"127.0.0.1:65535", "[::1]:65535", "dns:///localhost:65535",
-                             "unix:/tmp/attendant:70000", "localhost"}) {
+                             "unix:/tmp/attendant:70000", "localhost", "70000", "[::1]"}) {
     EXPECT_TRUE(Client::Connect({.target = target}).ok()) << target;
   }
   for (const char* target : {"127.0.0.1:65536", "[::1]:65536", "dns:///localhost:65536",
-                             "localhost:99999999999999999999"}) {
+                             "localhost:99999999999999999999", "localhost:65537/",
+                             "localhost:+65537", "localhost: 65537", "unixhost:65537"}) {
     ExpectRefused({.target = target}, target, "has a port above 65535");
   }
   for (const char* target : {"127.0.0.1:-1", "localhost:-99999999999999999999"}) {

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,11 +59,13 @@ def _pem(file: Path | None, kind: str) -> bytes | None:
 
 
 def _has_wrong_port(target: str) -> bool:
-    """Of a port gRPC takes the low 16 bits: another server could answer. A target may have several addresses, as
-    ipv4:A:8001,B:8001."""
-    ports = [address.rpartition(":")[2] for address in target.split(",")]
-    numbers = [int(port) for port in ports if port.removeprefix("-").isdecimal()]
-    return not target.startswith("unix") and not all(0 <= number <= _LAST_PORT for number in numbers)
+    """gRPC reads a port with atoi, which leaves out what follows the number, and takes the low 16 bits: another server
+    could answer. A target may have several addresses, as ipv4:A:8001,B:8001."""
+    if target.startswith(("unix:", "unix-abstract:")):
+        return False
+    ports = [address.rpartition(":")[2] for address in target.split(",") if ":" in address]
+    numbers = [int(number[0]) for port in ports if (number := re.match(r"\s*[+-]?\d+", port, re.ASCII))]
+    return not all(0 <= number <= _LAST_PORT for number in numbers)
 
 
 def _arguments(target: str, more: ChannelOptions) -> list[tuple[str, Any]]:

@@ -12,6 +12,7 @@ KEY = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
 @pytest.mark.parametrize("client", [attendant.Client, attendant.AsyncClient])
 @pytest.mark.parametrize("target, error", [("", ValueError), ("127.0.0.1:65536", ValueError), ("[::1]:99999999999", ValueError),
                                            ("127.0.0.1:-1", ValueError), ("localhost:99999999999999999999", ValueError),
+                                           ("localhost:65537/", ValueError), ("localhost:+65537", ValueError),
                                            (8001, TypeError), (None, TypeError), (("127.0.0.1", 8001), TypeError)])
 def test_addresses_that_no_server_has(client, target, error):
     with pytest.raises(error, match="target is .*: it must be .*HOST:PORT"):

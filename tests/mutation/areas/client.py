@@ -103,8 +103,8 @@ MUTANTS = {
         ("if (ended_) context->TryCancel();", ""),
         ("absl::call_once(once, grpc_init);", ""),
         ("number > kLastPort", "number >= kLastPort"),
-        ("address.rfind(':') + 1", "address.find(':') + 1"),
-        ('if (absl::StartsWith(target, "unix")) return {};', ""),
+        ("address.rfind(':')", "address.find(':')"),
+        ('absl::StartsWith(target, "unix:") || absl::StartsWith(target, "unix-abstract:")', "false"),
     ],
     "client/attention_wire.cc": [
         ("rest % static_cast<size_t>(dim) != 0", "false"),

@@ -50,7 +50,7 @@ void NotifyServiceManager(const std::string& state) {
 
 StopSignals::StopSignals(absl::Duration repeat_time) : repeat_time_(repeat_time) {
   std::signal(SIGPIPE, SIG_IGN);  // a peer that goes away is an error of its socket, nothing more
-  std::signal(SIGXFSZ, SIG_IGN);  // and a log that reaches its limit (ulimit -f) one of its file
+  std::signal(SIGXFSZ, SIG_IGN);  // a log that reaches the limit of ulimit -f cannot be written
   sigemptyset(&signals_);
   sigaddset(&signals_, SIGTERM);
   sigaddset(&signals_, SIGINT);

@@ -25,7 +25,7 @@ absl::Status CheckNumber(const JsonNode& json, const char* field, int64_t only);
 // The number in `field`, or `value` as it is where the field is absent. INVALID_ARGUMENT below
 // `least`.
 absl::Status ReadAtLeast(const JsonNode& json, const char* field, int64_t least, int64_t& value);
-// For limits: none is often written as 1e30.
+// For limits, in which 1e30 often means that there is none.
 absl::Status ReadAtLeast(const JsonNode& json, const char* field, double least, double& value);
 
 // The epsilon in `field`, or `epsilon` as it is where the field is absent. INVALID_ARGUMENT outside

@@ -28,8 +28,8 @@ namespace {
 // Decoding requests and building answers takes little time beside computing.
 int PoolThreads() { return std::clamp(ReadCpuBudget().threads / 4, 2, 8); }
 
-// As many as ports, gRPC, Asio, logs and a load need, with room. Without one, gRPC and Asio end the
-// process.
+// As many file descriptors as ports, gRPC, Asio, logs and a load need, with room. Where the system
+// refuses them one, gRPC and Asio end the process.
 constexpr int kDescriptors = 32;
 
 std::vector<std::string> Names(const ModelSources& sources) {
@@ -272,6 +272,9 @@ void RunningApp::Drain() {
   spdlog::info("draining for at most {} s", absl::ToInt64Seconds(drain_timeout_));
   {
     const DelayedCall goaway("goaway", goaway_after_, [this] { SendClientsElsewhere(); });
+    if (!goaway.has_thread()) {
+      spdlog::warn("the system refuses a thread: clients keep their connections until the end");
+    }
     registry_.Drain(deadline);
     Close(std::max(deadline, SteadyNow() + kFlushTime));
   }

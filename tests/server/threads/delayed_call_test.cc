@@ -55,6 +55,7 @@ TEST(DelayedCallTest, WithoutAThreadItDoesNotCall) {
   {
     const FailingThreads none(0);
     const DelayedCall call("delayed", absl::ZeroDuration(), [&] { ++calls; });
+    EXPECT_FALSE(call.has_thread());
   }
   EXPECT_EQ(calls, 0);
 }

@@ -12,7 +12,7 @@ from attendant.base import DEFAULT_TARGET, Base, describe, only_model, serialize
 from attendant.calls import Call, Calls
 from attendant.channel import ChannelOptions, Tls, connect
 from attendant.choices import checked_count
-from attendant.closing import open_channel
+from attendant.closing import close_channel, open_channel
 from attendant.job import Job, Request, Rpc
 from attendant.options import OptionFields, Options
 from attendant.retry import Attempts
@@ -62,7 +62,7 @@ class Client(Base):
     def close(self) -> None:
         """Cancels calls in work and disconnects, for the copies of with_options() too."""
         self._closed.set()
-        self._channel.close()
+        close_channel(self._channel)
 
     embed = blocking(operations.embed)
     embed_chunks = blocking(operations.embed_chunks)

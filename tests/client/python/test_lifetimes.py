@@ -14,6 +14,7 @@ from google.protobuf.message import EncodeError
 
 import attendant
 from attendant import closing, operations
+from attendant.calls import Calls
 from attendant.job import ENCODE, LIST_MODELS, Job, Request
 from attendant.retry import Attempts
 from attendant.v1 import encoder_pb2 as pb
@@ -148,14 +149,40 @@ def test_a_request_is_sent_again_while_the_first_is_in_work(fake, connect):
     assert again.is_set() and len(fake.requests) == 3
 
 
-def test_an_interrupt_ends_a_call(fake):
+def test_an_interrupt_ends_a_call(fake, monkeypatch):
     in_work = InWork()
     fake.script = [in_work] * 2
+    waits = threading.Event()
+    wait = Calls.wait
+
+    def wait_and_say(calls, most):
+        if most == 0:  # all are sent
+            waits.set()
+        wait(calls, most)
+
+    def interrupt():
+        assert waits.wait(PATIENCE)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Calls, "wait", wait_and_say)
     with attendant.Client(fake.target, model="m", timeout=None) as client:
-        in_work.then(2, os.kill, os.getpid(), signal.SIGINT)
+        in_work.then(2, interrupt)
         with pytest.raises(KeyboardInterrupt):
             client.embed(TEXTS, batch_size=4)
         assert in_work.cancelled.wait(PATIENCE / 2), "the server does not see that they were cancelled"
+
+
+def test_a_client_closes_after_an_interrupt_while_a_call_starts(fake, monkeypatch):
+    """gRPC's own close() has no end then."""
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("grpc._channel._run_channel_spin_thread", interrupt)
+    with attendant.Client(fake.target, model="m", timeout=None) as client:
+        with pytest.raises(KeyboardInterrupt):
+            client.embed("abc")
+    with pytest.raises(attendant.CancelledError, match="the client is closed"):
+        client.embed("abc")
 
 
 def test_closing_a_client_cancels_its_calls(fake):

@@ -86,13 +86,11 @@ TEST(ConnectOptionsTest, AttemptsAreFromOneToFive) {
 }
 
 TEST(ConnectOptionsTest, EachAddressHasAPortThatServersHave) {
-  for (const char* target : {"127.0.0.1:65536", "ipv4:127.0.0.1:65537,127.0.0.1:8001",
-                             "ipv6:[::1]:8001,[::1]:65537,[::1]:8002"}) {
+  for (const char* target :
+       {"ipv4:127.0.0.1:65537,127.0.0.1:8001", "ipv6:[::1]:8001,[::1]:65537,[::1]:8002"}) {
     ExpectRefused({.target = target}, target, "has a port above 65535");
   }
-  for (const char* target : {"ipv4:127.0.0.1:65535,127.0.0.1:8001", "unix:/tmp/a:65536"}) {
-    EXPECT_TRUE(Client::Connect({.target = target}).ok()) << target;
-  }
+  EXPECT_TRUE(Client::Connect({.target = "ipv4:127.0.0.1:65535,127.0.0.1:8001"}).ok());
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ def test_a_target_is_no_address_of_http(client, target):
         client(target)
 
 
-@pytest.mark.parametrize("target", ["127.0.0.1:65536", "ipv4:127.0.0.1:65537,127.0.0.1:8001", "ipv6:[::1]:8001,[::1]:65537"])
+@pytest.mark.parametrize("target", ["ipv4:127.0.0.1:65537,127.0.0.1:8001", "ipv6:[::1]:8001,[::1]:65537"])
 @pytest.mark.parametrize("client", [attendant.Client, attendant.AsyncClient])
 def test_each_address_of_a_target_has_a_port(client, target):
     with pytest.raises(ValueError, match="with a port from 0 to 65535"):

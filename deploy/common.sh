@@ -98,18 +98,18 @@ with_lock() {
   exec {lock}>&-
 }
 
-# configure PRESET, in the root: a release build from nothing compiles several sources at a time (CONTRIBUTING.md).
+# configure ROOT PRESET: a release build from nothing compiles several sources at a time (CONTRIBUTING.md).
 configure() {
   local fresh=()
-  [ "$1" != release ] || [ -e build/release/CMakeCache.txt ] || fresh=(-DATTENDANT_UNITY=ON)
-  cmake --preset "$1" "${fresh[@]}"
+  [ "$2" != release ] || [ -e "$1/build/release/CMakeCache.txt" ] || fresh=(-DATTENDANT_UNITY=ON)
+  interruptible setsid cmake -S "$1" --preset "$2" "${fresh[@]}"
 }
 
 # build_release ROOT TARGET...: with the preset release.
 build_release() {
   local root=$1
   shift
-  interruptible setsid cmake -S "$root" --preset release >/dev/null
+  configure "$root" release >/dev/null
   interruptible setsid cmake --build "$root/build/release" --target "$@" >&2
 }
 

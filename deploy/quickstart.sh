@@ -70,11 +70,9 @@ run_quietly() {
 
 build() {
   local log="$run_dir/log"
-  cd "$root"
-  run_quietly configure release
-  with_progress "server" "$log" cmake --build --preset release --target attendant-server attendant ||
+  run_quietly configure "$root" release
+  with_progress "server" "$log" cmake --build "$root/build/release" --target attendant-server attendant ||
     { tail -n 40 "$log" >&2; die "the build failed"; }
-  cd "$OLDPWD"
 }
 
 port() { sed -n "s/^$1=//p" "$run_dir/ports"; }

@@ -28,15 +28,17 @@ done
 parts=(build quickstart test)
 case "$preset" in clang-strict | fuzz) parts+=(clang) ;; esac
 [ "$preset" != release ] || parts+=(image cuda)
-"$root/deploy/install-deps.sh" "${parts[@]}"
+heed_signals
+interruptible "$root/deploy/install-deps.sh" "${parts[@]}"
+[ -n "${ATTENDANT_TEST_MODEL:-}" ] || interruptible "$root/deploy/fetch-model.sh" >/dev/null
 ATTENDANT_TEST_MODEL=${ATTENDANT_TEST_MODEL:-$("$root/deploy/fetch-model.sh")}
 export ATTENDANT_TEST_MODEL
-"$root/deploy/fetch-model.sh" all-mpnet-base-v2 >/dev/null
-"$root/tests/integration/python.sh" -c ''
+interruptible "$root/deploy/fetch-model.sh" all-mpnet-base-v2 >/dev/null
+interruptible "$root/tests/integration/python.sh" -c ''
 
 cd "$root"
 say "building the preset $preset"
-configure "$preset" >/dev/null
-cmake --build --preset "$preset"
+configure . "$preset" >/dev/null
+interruptible setsid cmake --build --preset "$preset"
 say "running the tests"
 exec ctest --preset "$preset" --parallel "$(nproc)" "${filter[@]}"

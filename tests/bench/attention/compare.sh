@@ -33,25 +33,27 @@ venv="$ATTENDANT_CACHE/attention-$({ python3 --version; cat "$here/requirements.
 make_venv() {
   [ ! -e "$venv/.complete" ] || return 0
   say "installing matplotlib into $venv" >&2
-  python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet -r "$here/requirements.txt" >&2
+  interruptible setsid python3 -m venv "$venv"
+  interruptible setsid "$venv/bin/pip" install --quiet -r "$here/requirements.txt" >&2
   touch "$venv/.complete"
 }
+heed_signals
 [ -e "$venv/.complete" ] || with_lock "$venv" make_venv
 if [ -z "${ATTENDANT_BIN_DIR:-}" ]; then
-  "$root/deploy/install-deps.sh" build >&2
+  interruptible "$root/deploy/install-deps.sh" build >&2
   say "building attention_compare" >&2
-  (cd "$root" && cmake --preset release >/dev/null && cmake --build --preset release --target attention_compare >&2)
+  build_release "$root" attention_compare
   ATTENDANT_BIN_DIR="$root/build/release/bin"
 fi
 
 # One process for each kind, so that none finds another's memory.
 mkdir -p "$output"
 lines=$(mktemp)
-trap 'rm -f "$lines"' EXIT
+trap 'end_running; rm -f "$lines"' EXIT
 kinds=(scaled_dot_product flash multi_head additive luong_dot luong_general luong_concat local strided linear linformer)
 for kind in "${kinds[@]}"; do
   say "$kind" >&2
-  ${under[@]+"${under[@]}"} "$ATTENDANT_BIN_DIR/attention_compare" --kinds "$kind" ${flags[@]+"${flags[@]}"} "$@" >>"$lines"
+  interruptible setsid ${under[@]+"${under[@]}"} "$ATTENDANT_BIN_DIR/attention_compare" --kinds "$kind" \
+    ${flags[@]+"${flags[@]}"} "$@" >>"$lines"
 done
 "$venv/bin/python" -B "$here/report.py" "$lines" "$output" ${page:+--page "$page"}

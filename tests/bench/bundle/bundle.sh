@@ -36,7 +36,8 @@ shift
 [ $# -gt 0 ] || set -- engine_bench attention_bench kernel_bench
 bin=${ATTENDANT_BIN_DIR:-$root/build/release/bin}
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+heed_signals
+trap 'end_running; rm -rf "$work"' EXIT
 mkdir -p "$work"/bundle/{bin,lib,libexec}
 for program in "$@"; do
   [ -f "$bin/$program" ] || die "no $program in $bin: build it first"
@@ -48,5 +49,5 @@ libraries_of "$work"/bundle/libexec/* | while read -r library; do
   strip -o "$work/bundle/lib/$(basename "$library")" "$library"
 done
 cp -r "$here/../shapes" "$work/bundle/"
-tar czf "$file" -C "$work" bundle
+interruptible tar czf "$file" -C "$work" bundle
 say "$file: $(du -h "$file" | cut -f1)"

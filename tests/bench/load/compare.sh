@@ -14,14 +14,16 @@ root=$(cd "$here/../../.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=../../../deploy/common.sh
 . "$root/deploy/common.sh"
 
-ATTENDANT_TEST_MODEL=${ATTENDANT_TEST_MODEL:-$("$root/deploy/fetch-model.sh" | tail -1)}
+heed_signals
+[ -n "${ATTENDANT_TEST_MODEL:-}" ] || interruptible "$root/deploy/fetch-model.sh" >/dev/null
+ATTENDANT_TEST_MODEL=${ATTENDANT_TEST_MODEL:-$("$root/deploy/fetch-model.sh")}
 export ATTENDANT_TEST_MODEL
-"$root/tests/integration/kserve/perf_analyzer.sh" --version >/dev/null 2>&1 || true  # fetched now, not while measured
+# Fetched now, not while measured.
+interruptible "$root/tests/integration/kserve/perf_analyzer.sh" --version >/dev/null 2>&1 || true
 if [ -z "${ATTENDANT_BIN_DIR:-}" ]; then
-  "$root/deploy/install-deps.sh" build test >&2
+  interruptible "$root/deploy/install-deps.sh" build test >&2
   say "building the server and both ends of the load" >&2
-  (cd "$root" && configure release >/dev/null &&
-    cmake --build --preset release --target attendant-server attendant null_server >&2)
+  build_release "$root" attendant-server attendant null_server
   export ATTENDANT_BIN_DIR="$root/build/release/bin"
 fi
 revision=$(git -C "$root" describe --always --dirty 2>/dev/null || echo "an unknown revision")

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import select
 import shutil
 import signal
 import subprocess
@@ -25,22 +26,34 @@ touch source.partial/src/cpu/{convolution,cpu_x_list}.cpp source.partial/src/cpu
 FLOCK = '[ "$1" = --nonblock ] || echo waits >>"$LOG"; exec /usr/bin/flock "$@"'
 
 
+# As cmake runs ninja: in its own process, which a signal to cmake does not reach.
+BUILD = r"""
+case " $* " in *" --build "*) ;; *) exit 0 ;; esac
+bash -c 'exec 8>"$ALIVE"; echo builds >>"$LOG"; read -r _ <"$GATE"' &
+wait
+"""
+
+
 class Scripts:
-    """The scripts of the project in a folder of their own, with an empty cache. A stand-in may write lines into `log`, and wait
-    for `release` by reading a line of $GATE."""
+    """The scripts of the project in a folder of their own, with an empty cache. A stand-in may write lines into `log`, wait for
+    `release` by reading a line of $GATE, and show by writing to $ALIVE how long it runs."""
 
     def __init__(self, folder):
         self.root, self.bin, self.cache = folder / "project", folder / "bin", folder / "cache"
-        for part in ("deploy", "tests/bench/peers", "tests/bench/served", "tests/bench/shapes", "tests/integration",
-                     "tests/deploy/kubernetes"):
+        for part in ("deploy", "tests/bench/attention", "tests/bench/load", "tests/bench/peers", "tests/bench/served",
+                     "tests/bench/shapes", "tests/integration", "tests/deploy/kubernetes"):
             shutil.copytree(settings.ROOT / part, self.root / part, symlinks=True)
-        shutil.copy(settings.ROOT / "tests/bench/real_texts.py", self.root / "tests/bench")
+        for file in ("tests/run.sh", "tests/bench/real_texts.py"):
+            shutil.copy(settings.ROOT / file, self.root / file)
         self.bin.mkdir()
         self.log = folder / "log"
         self.log.touch()
         self.gate = folder / "gate"
         os.mkfifo(self.gate)
         self.gate_end = os.open(self.gate, os.O_RDWR)
+        self.alive = folder / "alive"
+        os.mkfifo(self.alive)
+        self.alive_end = os.open(self.alive, os.O_RDONLY | os.O_NONBLOCK)
         self.processes = []
 
     def close(self):
@@ -52,6 +65,7 @@ class Scripts:
                 pass
             process.wait(SECONDS)
         os.close(self.gate_end)
+        os.close(self.alive_end)
 
     def stub(self, path, text):
         """A program of bash: a name on the PATH, or a path in the project."""
@@ -69,7 +83,7 @@ class Scripts:
 
     def environment(self, **more):
         return {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "ATTENDANT_CACHE": str(self.cache), "LOG": str(self.log),
-                "GATE": str(self.gate), "BIN": str(self.bin), "REAL_MODEL": str(settings.model_dir()), **more}
+                "GATE": str(self.gate), "ALIVE": str(self.alive), "BIN": str(self.bin), "REAL_MODEL": str(settings.model_dir()), **more}
 
     def start(self, script, *arguments, **more):
         """Starts it in a session of its own."""
@@ -90,6 +104,10 @@ class Scripts:
     def wait_for(self, what, condition):
         """Until the log's lines meet the condition."""
         wait_until(what, SECONDS, lambda: condition(self.lines()))
+
+    def wait_for_the_end(self, what):
+        """Until nothing has $ALIVE open."""
+        wait_until(f"the end of {what}", SECONDS, lambda: select.select([self.alive_end], [], [], 0)[0])
 
     def release(self, times=1):
         os.write(self.gate_end, b"\n" * times)

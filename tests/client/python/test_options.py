@@ -31,6 +31,21 @@ def test_no_concurrency(connect):
         client.embed(["a", "b"], batch_size=1)
 
 
+@pytest.mark.parametrize("fields, error, message", [
+    ({"max_attempts": "3"}, TypeError, "max_attempts is '3': it must be a whole number"),
+    ({"max_attempts": 2.5}, TypeError, "max_attempts is 2.5: it must be a whole number"),
+    ({"max_attempts": 0}, ValueError, "max_attempts is 0: it must be at least 1"),
+    ({"first_delay": "1"}, TypeError, "first_delay is '1': it must be a number of seconds"),
+    ({"max_delay": None}, TypeError, "max_delay is None: it must be a number of seconds"),
+    ({"first_delay": -1}, ValueError, "Retry.* needs 0 <= first_delay <= max_delay"),
+    ({"first_delay": 6}, ValueError, "Retry.* needs 0 <= first_delay <= max_delay"),
+    ({"first_delay": float("nan")}, ValueError, "Retry.* needs 0 <= first_delay <= max_delay"),
+    ({"max_delay": float("nan")}, ValueError, "Retry.* needs 0 <= first_delay <= max_delay")])
+def test_a_retry_that_cannot_be(fields, error, message):
+    with pytest.raises(error, match=f"^{message}$"):
+        attendant.Retry(**fields)
+
+
 @pytest.mark.parametrize("count", ["4", 4.0, None])
 @pytest.mark.parametrize("argument, call", [
     ("max_concurrency", lambda connect, count: connect(max_concurrency=count).embed("abc")),

@@ -141,9 +141,11 @@ TEST(StopSignalsTest, ALaterOneEndsTheProcess) {
 TEST(StopSignalsTest, AFileThatReachesItsLimitDoesNotEndTheProcess) {
   const auto write_too_much = [] {
     const StopSignals signals;
-    const rlimit none{.rlim_cur = 0, .rlim_max = RLIM_INFINITY};
     std::FILE* const file = std::tmpfile();
-    const bool limited = file != nullptr && setrlimit(RLIMIT_FSIZE, &none) == 0;
+    rlimit limit{};
+    bool limited = file != nullptr && getrlimit(RLIMIT_FSIZE, &limit) == 0;
+    limit.rlim_cur = 0;
+    limited = limited && setrlimit(RLIMIT_FSIZE, &limit) == 0;
     _exit(limited && write(fileno(file), "x", 1) < 0 && errno == EFBIG ? 0 : 1);
   };
   EXPECT_EXIT(write_too_much(), testing::ExitedWithCode(0), "");

@@ -198,12 +198,15 @@ def test_a_client_that_leaves_before_its_message_is_not_malformed(guarded, folde
     with grpc.insecure_channel(guarded.grpc) as channel:
         live = unary(channel, "/inference.GRPCInferenceService/ServerLive")
         live(Empty(), timeout=DEADLINE)  # the call's time is not for connecting
-        call = None
-        while call is None or call.done():  # its time was over before it was known to have reached the server
+        for _ in range(100):
             call = channel.stream_unary(path, request_serializer=Empty.SerializeToString).future(
                 iter(left.wait, True), timeout=2 if end == "DEADLINE_EXCEEDED" else DEADLINE,
                 metadata=(*bearer(INFER_KEY), ("x-request-id", name)))
             live(Empty(), timeout=DEADLINE)  # the call has reached the server before
+            if not call.done():  # otherwise its time was over before it was known to have reached the server
+                break
+        else:
+            pytest.fail(f"each call ended at once, the last one with {call.code()}: {call.details()}")
         if end == "CANCELLED":
             call.cancel()
         wait_until("the end", 30, call.done)

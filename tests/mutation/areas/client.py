@@ -35,6 +35,7 @@ FILE_TESTS = {
     "client/lines.h": ["client_test", "client_cli_test", "client_load_test"],
     "client/cli/command.cc": ["client_cli_test"],
     "client/cli/commands/attend_report.cc": ["client_cli_test"],
+    "client/cli/commands/health.cc": ["client_cli_test"],
     "client/cli/commands/models.cc": ["client_cli_test"],
     "client/cli/format.cc": ["client_cli_test"],
     "client/cli/input.cc": ["client_cli_test"],
@@ -71,6 +72,9 @@ MUTANTS = {
     "client/cli/commands/attend_report.cc": [
         ("«cell >= largest» ? 1", "false"),
     ],
+    "client/cli/commands/health.cc": [
+        ("watch_ && wait_ > absl::ZeroDuration()", "false"),
+    ],
     "client/cli/commands/models.cc": [
         ("if («!status.ok()») return ChangeError", "!status.ok() && false"),
         ("row.resize(columns);", ""),
@@ -90,6 +94,7 @@ MUTANTS = {
     ],
     "client/call_metadata.cc": [
         ("std::setw(«kMaxKeyBytes + 1»)", "kMaxKeyBytes"),
+        ("file.bad()", "false"),
         ("key.size() > kMaxKeyBytes", "key.size() >= kMaxKeyBytes"),
     ],
     "client/channel.cc": [

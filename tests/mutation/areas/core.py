@@ -74,6 +74,8 @@ MUTANTS = {
     ],
     "kernels/core/threads/cpu_topology.cc": [
         ("last >= kMaxCpu", "last > kMaxCpu + 1"),
+        ("entry.increment(error)", "++entry"),
+        ("domain_of[cpu] = node;", "domain_of[cpu] = 0;"),
     ],
     "kernels/core/threads/thread_pool.cc": [
         ("(state_.load(std::memory_order_acquire) & kWorkers) == 0", "true"),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["flag_parser_test", "flags_test"]
 FILE_TESTS = {
+    "server/threads/delayed_call.cc": ["threads_test"],
     "server/threads/task_pool.cc": ["threads_test"],
     "server/threads/thread_room.cc": ["threads_test"],
 }
@@ -38,6 +39,10 @@ MUTANTS = {
     "server/app/file_reload.cc": [
         ("changed.ok() && !*changed", "false"),
         ("metrics.SetReloadFailed(file, !status.ok());", "metrics.SetReloadFailed(ReloadedFile::kGrpcTls, !status.ok());"),
+    ],
+    "server/threads/delayed_call.cc": [
+        ("{  // no thread is left\n    «return;»", "throw;"),
+        ("thread_.joinable()", "true"),
     ],
     "server/threads/thread_room.cc": [
         ("static_cast<int>(threads.size()) < «count»", "count - 1"),

@@ -37,8 +37,15 @@ absl::Status MemoryFile::Replace(const std::string& text) {
 
 std::string MemoryFile::path() const { return absl::StrCat("/proc/self/fd/", descriptor_.get()); }
 
+absl::Status MemoryFile::CheckPath() const {
+  const FileDescriptor opened(open(path().c_str(), O_RDONLY | O_CLOEXEC));
+  if (opened.valid()) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot open a file in memory as ", path()));
+}
+
 absl::StatusOr<std::unique_ptr<TlsFiles>> TlsFiles::Load(TlsContext::Files files) {
   ATTENDANT_ASSIGN_OR_RETURN(MemoryFile pair, MemoryFile::Create());
+  ATTENDANT_RETURN_IF_ERROR(pair.CheckPath());
   ATTENDANT_ASSIGN_OR_RETURN(MemoryFile client_ca, MemoryFile::Create());
   std::unique_ptr<TlsFiles> copies(
       new TlsFiles(std::move(files), std::move(pair), std::move(client_ca)));

@@ -21,6 +21,8 @@ class MemoryFile {
   // A reader that opened the path before has the old text, one that opens it after has the new.
   absl::Status Replace(const std::string& text);
   std::string path() const;  // the same for its life
+  // An error where no reader can open the path: /proc is not mounted.
+  absl::Status CheckPath() const;
 
  private:
   explicit MemoryFile(int descriptor) : descriptor_(descriptor) {}
@@ -33,7 +35,7 @@ class MemoryFile {
 // in place, it ends the process. Thread-safe.
 class TlsFiles {
  public:
-  // The errors are those of TlsContext::ReadFitting.
+  // The errors are those of TlsContext::ReadFitting and MemoryFile::CheckPath.
   static absl::StatusOr<std::unique_ptr<TlsFiles>> Load(TlsContext::Files files);
 
   // Reads the files again. The copies stay as they are where it fails.

@@ -3,11 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/checkpoint.h"
+#include "tests/support/in_child.h"
 
 namespace attendant {
 namespace {
@@ -55,6 +59,22 @@ TEST(MemoryFileTest, ReadersOfThePathSeeTheLastText) {
   std::ostringstream old;
   old << before.rdbuf();
   EXPECT_EQ(old.str(), "") << "a file that is open changes";
+}
+
+// As where /proc is not mounted.
+TEST(MemoryFileTest, APathThatCannotBeOpenedIsAnError) {
+  InChild([] {
+    absl::StatusOr<MemoryFile> file = MemoryFile::Create();
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_TRUE(file->CheckPath().ok());
+    const int next = dup(STDERR_FILENO);  // all below are open
+    close(next);
+    const auto all = static_cast<rlim_t>(next);
+    const rlimit none{.rlim_cur = all, .rlim_max = all};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    EXPECT_THAT(std::string(file->CheckPath().message()),
+                HasSubstr(absl::StrCat("cannot open a file in memory as ", file->path())));
+  });
 }
 
 // Files that fit are in tests/integration/operation/test_tls.py.

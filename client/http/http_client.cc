@@ -237,13 +237,17 @@ class HttpClient::Loop {
       return Write(call, 0);
     }
     if (!addresses_.empty()) return Connect(call, addresses_);
-    resolver_.async_resolve(address_.host, address_.port,
-                            [this, call](const error_code& error, const Addresses& found) {
-                              if (call->done == nullptr) return;
-                              if (error) return Fail(call, error);
-                              if (options_.keep_alive) addresses_ = found;
-                              Connect(call, found);
-                            });
+    const auto resolved = [this, call](const error_code& error, const Addresses& found) {
+      if (call->done == nullptr) return;
+      if (error) return Fail(call, error);
+      if (options_.keep_alive) addresses_ = found;
+      Connect(call, found);
+    };
+    try {  // the first one starts a thread
+      resolver_.async_resolve(address_.host, address_.port, resolved);
+    } catch (const std::exception&) {
+      Fail(call, make_error_code(boost::system::errc::resource_unavailable_try_again));
+    }
   }
 
   std::unique_ptr<Stream> MakeStream() {
@@ -318,16 +322,11 @@ class HttpClient::Loop {
     };
   }
 
-  static std::string Reason(const error_code& error) {
-    if (error == http::error::bad_version) return "what answers there is not HTTP/1.1";
-    return error.message();
-  }
-
   void Fail(const CallPtr& call, const error_code& error) {
-    const absl::Status status =
-        !call->stopped.ok()
-            ? call->stopped
-            : absl::UnavailableError(absl::StrCat(options_.address, ": ", Reason(error)));
+    const std::string reason =
+        error == http::error::bad_version ? "what answers there is not HTTP/1.1" : error.message();
+    absl::Status status = call->stopped;
+    if (status.ok()) status = absl::UnavailableError(absl::StrCat(options_.address, ": ", reason));
     const bool has_begun = call->parser.has_value() && call->parser->got_some();
     if (has_begun && call->parser->is_header_done()) return Answer(call, status);
     if (call->reused && !has_begun && call->interim_answers == 0 && call->stopped.ok()) {

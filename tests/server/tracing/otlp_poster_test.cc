@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/http/gzip.h"
+#include "tests/server/threads/failing_threads.h"
 #include "tests/support/checkpoint.h"
 #include "tests/support/closed_port.h"
 
@@ -143,6 +144,20 @@ TEST(OtlpPosterTest, WithoutACollectorItIsUnavailable) {
   const absl::Status status = Poster(options)->Post("{}", kLong).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr(options.endpoint.authority()));
+}
+
+// The first look-up of a host starts a thread.
+TEST(OtlpPosterTest, WithoutAThreadItIsUnavailable) {
+  Collector collector;
+  const auto poster = Poster(collector.Options());
+  {
+    const FailingThreads none(0);
+    const absl::Status status = poster->Post("{}", kLong).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("Resource temporarily unavailable"));
+  }
+  collector.AnswerOne("{}", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_TRUE(poster->Post("{}", kLong).ok());
 }
 
 TEST(OtlpPosterTest, WhatIsNoHttpIsUnavailable) {

@@ -68,6 +68,22 @@ TEST_F(ConnectionEndsTest, ASignalToAClientThatWaitsEndsNothing) {
   EXPECT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
+TEST_F(ConnectionEndsTest, ASignalToAClientThatDripsIsNoEnd) {
+  struct sigaction count = {}, before = {};
+  count.sa_handler = [](int) { ++signals_taken; };
+  ASSERT_EQ(sigaction(SIGUSR1, &count, &before), 0);
+  const std::unique_ptr<HttpClient> client = Fresh();
+  std::atomic<bool> dripped = false;
+  std::thread sender([&, reader = pthread_self()] {
+    while (!dripped) pthread_kill(reader, SIGUSR1);
+  });
+  for (const int taken = signals_taken; signals_taken == taken;) std::this_thread::yield();
+  for (const char byte : std::string("GET")) EXPECT_TRUE(client->Drip(byte));
+  dripped = true;
+  sender.join();
+  EXPECT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
+}
+
 TEST_F(ConnectionEndsTest, AnIdleConnectionIsReplaced) {
   std::vector<std::unique_ptr<HttpClient>> served;
   for (size_t i = 0; i < kPlaces + 2; ++i) served.push_back(Served());

@@ -73,8 +73,10 @@ class HttpClient {
 
   // Sends one byte and waits a little for an answer. False: the other side has closed.
   bool Drip(char byte) {
+    if (!TryWrite(std::string(1, byte))) return false;
     pollfd polled = {socket_, POLLIN, 0};
-    return send(socket_, &byte, 1, MSG_NOSIGNAL) == 1 && poll(&polled, 1, 10) == 0;
+    const int ready = poll(&polled, 1, 10);
+    return ready == 0 || (ready < 0 && errno == EINTR);  // a signal ends the wait
   }
   std::string ReadAll() {
     while (More()) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/net/connection_acceptor.h"
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -16,12 +15,14 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 
 namespace attendant {
@@ -47,7 +48,7 @@ ino_t SocketNumber(int fd) {
   return fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
 }
 
-FileDescriptor OpenReserve() { return FileDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+FileDescriptor OpenReserve() { return FileDescriptor(eventfd(0, EFD_CLOEXEC)); }
 
 // As gRPC's listener does. Unanswered data ends a connection after as long as an unanswered ping.
 void Configure(int fd) {
@@ -264,7 +265,8 @@ absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> ConnectionAcceptor::Start(
   FileDescriptor wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   FileDescriptor reserve = OpenReserve();
   if (!wake.valid() || !reserve.valid()) {
-    return absl::UnavailableError("cannot accept connections: no file descriptor left");
+    return absl::UnavailableError(
+        absl::StrCat("cannot accept connections: ", std::system_category().message(errno)));
   }
   return std::unique_ptr<ConnectionAcceptor>(new ConnectionAcceptor(std::make_unique<Impl>(
       std::move(socket), std::move(wake), std::move(reserve), limits, observer, std::move(serve))));

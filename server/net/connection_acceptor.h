@@ -39,8 +39,8 @@ class ConnectionAcceptor {
   // Takes the connection over: non-blocking, close-on-exec, without Nagle's delay.
   using Serve = absl::AnyInvocable<void(FileDescriptor)>;
 
-  // `observer` and all that `serve` uses must outlive the acceptor. UNAVAILABLE when the process
-  // has no descriptor left.
+  // `observer` and all that `serve` uses must outlive the acceptor. UNAVAILABLE, with the system's
+  // reason, when the process has no descriptor left.
   static absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> Start(ListeningSocket socket,
                                                                    const Limits& limits,
                                                                    ConnectionObserver& observer,

@@ -253,5 +253,15 @@ TEST_F(ConnectionAcceptorTest, SurvivesWithoutDescriptors) {
   EXPECT_FALSE(IsClosed(Connect().get()));
 }
 
+TEST_F(ConnectionAcceptorTest, ThatCannotStartSaysWhy) {
+  auto socket = ListenOn("127.0.0.1:0");
+  ASSERT_TRUE(socket.ok()) << socket.status();
+  const NoDescriptors none;
+  const absl::Status refused =
+      ConnectionAcceptor::Start(*std::move(socket), {}, counter_, [](FileDescriptor) {}).status();
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_EQ(refused.message(), "cannot accept connections: Too many open files");
+}
+
 }  // namespace
 }  // namespace attendant

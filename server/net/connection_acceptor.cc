@@ -105,7 +105,7 @@ struct ConnectionAcceptor::Impl {
   void Report();
 
   static constexpr int kForgetMs = 1000;       // how often closed connections are looked for
-  static constexpr int kPauseMs = 100;         // after the system could not accept
+  static constexpr int kPauseMs = 100;         // after the system could not accept, or poll
   static constexpr int kBurst = 64;            // connections accepted before others are looked at
   static constexpr int64_t kLooksPerMs = 200;  // of refusals: a tenth of the thread's time
 
@@ -167,8 +167,13 @@ void ConnectionAcceptor::Impl::StopListening(std::vector<pollfd>& polled) {
 // poll, of the wake event alone while accepting is paused.
 int ConnectionAcceptor::Impl::Wait(std::vector<pollfd>& polled) const {
   for (pollfd& entry : polled) entry.revents = 0;
-  if (paused) return poll(polled.data(), 1, kPauseMs);
-  return poll(polled.data(), polled.size(), num_open == 0 ? -1 : kForgetMs);
+  const int ready = paused ? poll(polled.data(), 1, kPauseMs)
+                           : poll(polled.data(), polled.size(), num_open == 0 ? -1 : kForgetMs);
+  // No memory, perhaps: it would fail again at once.
+  if (ready < 0 && errno != EINTR) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(kPauseMs));
+  }
+  return ready;
 }
 
 void ConnectionAcceptor::Impl::AcceptFrom(int listener) {

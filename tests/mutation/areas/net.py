@@ -53,6 +53,7 @@ MUTANTS = {
         ("++num_open;", ""),
         ("serve = nullptr;\n  «stopped_listening.Notify();»", ""),
         ("socket.fds.clear();", ""),
+        ("ready < 0 && errno != EINTR", "false"),
     ],
     "server/net/descriptor_limit.cc": [
         ("static_cast<int>(opened.size()) < «count»", "count - 1"),

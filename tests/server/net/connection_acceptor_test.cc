@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,12 +31,39 @@ namespace {
 // How often the process has asked what a descriptor is.
 std::atomic<int64_t> looks{0};
 
+// How often the acceptor's poll is still to fail, and when it failed first and succeeded after.
+std::atomic<int> polls_to_fail{0};
+std::atomic<std::chrono::steady_clock::time_point> first_failed, succeeded;
+
+bool PollFails() {
+  char name[16] = "";
+  pthread_getname_np(pthread_self(), name, sizeof(name));
+  if (std::string_view(name) != "accept") return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (polls_to_fail == 0) {
+    succeeded = now;
+    return false;
+  }
+  if (first_failed.load() == std::chrono::steady_clock::time_point()) first_failed = now;
+  --polls_to_fail;
+  return true;
+}
+
 }  // namespace
 }  // namespace attendant
 
 extern "C" int fstat(int fd, struct stat* status) noexcept {
   ++attendant::looks;
   return fstatat(fd, "", status, AT_EMPTY_PATH);
+}
+
+extern "C" int poll(pollfd* polled, nfds_t count, int timeout_ms) {
+  if (attendant::PollFails()) {
+    errno = ENOMEM;
+    return -1;
+  }
+  const timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1'000'000};
+  return ppoll(polled, count, timeout_ms < 0 ? nullptr : &timeout, nullptr);
 }
 
 namespace attendant {
@@ -214,6 +243,19 @@ TEST_F(ConnectionAcceptorTest, RefusalsLookForClosedConnectionsNowAndThenOnly) {
   CloseOneOnTheServer();
   const auto limit = Clock::now() + absl::ToChronoSeconds(kLong);
   while (IsClosed(Connect().get())) ASSERT_LT(Clock::now(), limit);
+}
+
+TEST_F(ConnectionAcceptorTest, PausesWherePollFails) {
+  Start({.max_connections = 10});
+  constexpr int kFailures = 3, kPauseMs = 100;
+  polls_to_fail = kFailures;
+  const FileDescriptor one = Connect();
+  EXPECT_FALSE(IsClosed(one.get()));
+  const FileDescriptor two = Connect();
+  EXPECT_TRUE(counter_.AwaitOpen(2));
+  EXPECT_EQ(polls_to_fail, 0);
+  EXPECT_GE(succeeded.load() - first_failed.load(),
+            std::chrono::milliseconds(kFailures * kPauseMs));
 }
 
 // Takes every descriptor that the process may still have.

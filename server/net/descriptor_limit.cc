@@ -16,10 +16,15 @@
 #include "server/net/listening_socket.h"
 
 namespace attendant {
+namespace {
+
+constexpr int64_t kUsualLimit = 1024;  // the soft limit of most systems
+
+}  // namespace
 
 int64_t RaiseDescriptorLimit() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kUsualLimit;
   if (limit.rlim_cur < limit.rlim_max) {
     const rlimit raised{.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;

@@ -9,7 +9,7 @@ namespace attendant {
 
 // Raises this process's limit of open file descriptors as far as the system allows without a
 // privilege (the soft limit is often 1024, the hard one half a million). Returns the limit in
-// force.
+// force, or 1024 where the system does not tell.
 int64_t RaiseDescriptorLimit();
 
 // RESOURCE_EXHAUSTED unless `count` more file descriptors can be had, after RaiseDescriptorLimit.

@@ -56,6 +56,7 @@ MUTANTS = {
         ("ready < 0 && errno != EINTR", "false"),
     ],
     "server/net/descriptor_limit.cc": [
+        ("return «kUsualLimit»", "0"),
         ("static_cast<int>(opened.size()) < «count»", "count - 1"),
     ],
     "server/net/listening_socket.cc": [

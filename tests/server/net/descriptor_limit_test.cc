@@ -6,15 +6,37 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/in_child.h"
 
+namespace {
+
+bool limit_is_hidden = false;
+
+}  // namespace
+
+// As where the system's call is not allowed.
+extern "C" int getrlimit(__rlimit_resource_t resource, rlimit* limit) noexcept {
+  if (limit_is_hidden) {
+    errno = EPERM;
+    return -1;
+  }
+  return prlimit(0, static_cast<__rlimit_resource>(resource), nullptr, limit);
+}
+
 namespace attendant {
 namespace {
 
 using ::testing::HasSubstr;
+
+TEST(DescriptorLimitTest, IsTheUsualOneWhereTheSystemDoesNotTell) {
+  limit_is_hidden = true;
+  EXPECT_EQ(RaiseDescriptorLimit(), 1024);
+  limit_is_hidden = false;
+}
 
 TEST(DescriptorLimitTest, RaisesTheSoftLimitToTheHardOne) {
   rlimit before{};

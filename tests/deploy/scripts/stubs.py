@@ -82,7 +82,9 @@ class Scripts:
         path.write_text(text.replace(old, new))
 
     def environment(self, **more):
-        return {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "ATTENDANT_CACHE": str(self.cache), "LOG": str(self.log),
+        """Without the programs that are tested: with them no script builds."""
+        inherited = {name: value for name, value in os.environ.items() if name != "ATTENDANT_BIN_DIR"}
+        return {**inherited, "PATH": f"{self.bin}:{os.environ['PATH']}", "ATTENDANT_CACHE": str(self.cache), "LOG": str(self.log),
                 "GATE": str(self.gate), "ALIVE": str(self.alive), "BIN": str(self.bin), "REAL_MODEL": str(settings.model_dir()), **more}
 
     def start(self, script, *arguments, **more):

@@ -110,11 +110,9 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   static std::once_flag installed;
   std::call_once(installed, InstallHandler);
   ATTENDANT_ASSIGN_OR_RETURN(RegularFile file, RegularFile::Open(path));
-  MappedReads::File opened{.path = path, .found = {}};
-  if (fstat(file.descriptor(), &opened.found) != 0) return FileError(errno, "examine", path);
   {
     const std::lock_guard lock(watches_mutex);
-    for (MappedReads* const watch : watches) watch->Add(opened);
+    for (MappedReads* const watch : watches) watch->Add({path, file.status()});
   }
   const auto bytes = static_cast<size_t>(file.bytes());
   if (bytes == 0) return MappedFile(std::span<const std::byte>());

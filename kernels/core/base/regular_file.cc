@@ -2,7 +2,6 @@
 #include "kernels/core/base/regular_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -49,18 +48,16 @@ absl::StatusOr<RegularFile> RegularFile::Open(const std::string& path) {
   // O_NONBLOCK: opening a pipe would wait for its writer.
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return FileError(errno, "open", path);
-  RegularFile file(descriptor, 0);
-  struct stat status = {};
-  if (fstat(descriptor, &status) != 0) return FileError(errno, "examine", path);
-  if (!S_ISREG(status.st_mode)) {
+  RegularFile file(descriptor);
+  if (fstat(descriptor, &file.status_) != 0) return FileError(errno, "examine", path);
+  if (!S_ISREG(file.status_.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
   }
-  file.bytes_ = status.st_size;
   return file;
 }
 
 RegularFile::RegularFile(RegularFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), bytes_(other.bytes_) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)), status_(other.status_) {}
 
 RegularFile::~RegularFile() {
   if (descriptor_ >= 0) close(descriptor_);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 
@@ -27,14 +29,15 @@ class RegularFile {
   RegularFile& operator=(RegularFile&&) = delete;
   ~RegularFile();
 
-  int64_t bytes() const { return bytes_; }
+  const struct stat& status() const { return status_; }  // when it was opened
+  int64_t bytes() const { return status_.st_size; }
   int descriptor() const { return descriptor_; }
 
  private:
-  RegularFile(int descriptor, int64_t bytes) : descriptor_(descriptor), bytes_(bytes) {}
+  explicit RegularFile(int descriptor) : descriptor_(descriptor) {}
 
   int descriptor_;
-  int64_t bytes_;
+  struct stat status_ = {};
 };
 
 // Whether there is a regular file, behind links. Else RegularFile's errors: a file that the system

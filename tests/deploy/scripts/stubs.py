@@ -94,6 +94,12 @@ class Scripts:
         self.processes.append(process)
         return process
 
+    def interrupt(self, process, signal_number):
+        """Sends the signal to the script alone, not to its group, as a service manager does, and awaits its end."""
+        os.kill(process.pid, signal_number)
+        output, _ = process.communicate(timeout=SECONDS)
+        assert process.returncode == 128 + signal_number, output
+
     def run(self, script, *arguments, **more):
         """(exit code, output)"""
         process = self.start(script, *arguments, **more)

@@ -90,9 +90,7 @@ def test_an_interrupted_fetch_leaves_nothing(scripts, what, signal_number):
     scripts.stub("pip", PIP)
     process = scripts.start(*FETCHES[what])
     scripts.wait_for("the download", lambda lines: "makes" in lines)
-    os.kill(process.pid, signal_number)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == (130 if signal_number == signal.SIGINT else 143), output
+    scripts.interrupt(process, signal_number)
     assert not list(scripts.cache.rglob("*.fetch.*"))
     locks = list(scripts.cache.rglob("*.lock"))
     assert locks
@@ -115,9 +113,7 @@ def test_an_interrupted_build_ends(scripts, what, signal_number):
     scripts.stub("cmake", BUILD)
     process = scripts.start(*BUILDS[what])
     scripts.wait_for("the build", lambda lines: "builds" in lines)
-    os.kill(process.pid, signal_number)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal_number, output
+    scripts.interrupt(process, signal_number)
     scripts.wait_for_the_end("the build")
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """deploy/quickstart.sh around a server that is none."""
 
-import os
 import pathlib
 import re
 import shutil
@@ -97,9 +96,7 @@ def test_a_signal_ends_the_build_too(quickstart, what, signal_number):
     quickstart.stub("cmake", BUILD)
     process = quickstart.start("deploy/quickstart.sh", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0")
     quickstart.wait_for("the build", lambda lines: "builds" in lines)
-    os.kill(process.pid, signal_number)  # not to its group, as a service manager does
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal_number, output
+    quickstart.interrupt(process, signal_number)
     quickstart.wait_for_the_end("the build")
 
 
@@ -123,9 +120,7 @@ def test_a_signal_ends_the_download_too(quickstart, script, signal_number):
     quickstart.stub("dpkg", '[[ "$*" != *" ge 13.0" ]] && exec /usr/bin/dpkg "$@"')  # no CUDA compiler is new enough
     process = quickstart.start(*f"deploy/{script}".split())
     quickstart.wait_for("the download", lambda lines: "downloads" in lines)
-    os.kill(process.pid, signal_number)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal_number, output
+    quickstart.interrupt(process, signal_number)
     quickstart.wait_for_the_end("the download")
     assert not list(quickstart.cache.rglob("*.fetch.*"))
 
